@@ -1,0 +1,43 @@
+//! Measures windlass. Each command prints its figures as one line of JSON, except `corpus`, which
+//! prints the pods that the others are measured with.
+//!
+//! `cargo xtask bench` runs these commands together with those of the peers.
+
+mod corpus_text;
+mod doc;
+mod queue;
+
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use windlass_bench::{contest, corpus::Corpus};
+
+const USAGE: &str = "\
+usage: windlass-bench doc parser|single PODS      hold pods as `Doc`s
+       windlass-bench queue                       add keys to a work queue and hand them out
+       windlass-bench corpus list|load|keys PODS  print pods: a PodList, input for a loader, keys";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match run(&words) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(words: &[&str]) -> anyhow::Result<()> {
+    let corpus = |pods: &str| anyhow::Ok(Corpus::new(pods.parse().context("number of pods")?));
+    let numbers = match words {
+        ["doc", "parser", pods] => doc::with_parser(&corpus(pods)?)?,
+        ["doc", "single", pods] => doc::one_by_one(&corpus(pods)?)?,
+        ["queue"] => queue::run()?,
+        ["corpus", form, pods] => return corpus_text::print(&corpus(pods)?, form),
+        _ => bail!(USAGE),
+    };
+    println!("{}", contest::to_json(&numbers));
+    Ok(())
+}

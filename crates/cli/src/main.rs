@@ -1,0 +1,5 @@
+//! The windlass binary.
+
+fn main() -> anyhow::Result<()> {
+    anyhow::bail!("not yet")
+}

@@ -1,0 +1,154 @@
+//! Printing a [`Doc`] as JSON.
+
+use std::fmt;
+
+use super::{Array, Doc, Kind, Object};
+
+impl Doc {
+    /// The document as compact JSON, keys in canonical order.
+    #[must_use]
+    pub fn to_json(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(256);
+        self.write_json(&mut out);
+        out
+    }
+
+    /// Appends the document as compact JSON.
+    pub fn write_json(&self, out: &mut Vec<u8>) {
+        match self.kind() {
+            Kind::Null => out.extend_from_slice(b"null"),
+            Kind::Bool(true) => out.extend_from_slice(b"true"),
+            Kind::Bool(false) => out.extend_from_slice(b"false"),
+            Kind::Int(value) => write_integer(out, value),
+            Kind::UInt(value) => write_integer(out, value),
+            Kind::Float(value) => write_float(out, value),
+            Kind::Str(text) => write_string(out, text.as_bytes()),
+            Kind::Array(array) => write_array(out, array),
+            Kind::Object(object) => write_object(out, object),
+        }
+    }
+
+    /// The document as JSON with two spaces of indentation, as kubectl prints it.
+    #[must_use]
+    pub fn to_json_pretty(&self) -> String {
+        let mut out = Vec::with_capacity(256);
+        write_pretty(&mut out, self, 0);
+        String::from_utf8(out).expect("invariant: JSON is written from strs")
+    }
+}
+
+impl fmt::Display for Doc {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(std::str::from_utf8(&self.to_json()).map_err(|_| fmt::Error)?)
+    }
+}
+
+fn write_array(out: &mut Vec<u8>, array: &Array) {
+    out.push(b'[');
+    for (position, item) in array.iter().enumerate() {
+        if position > 0 {
+            out.push(b',');
+        }
+        item.write_json(out);
+    }
+    out.push(b']');
+}
+
+fn write_object(out: &mut Vec<u8>, object: &Object) {
+    out.push(b'{');
+    for (position, (key, value)) in object.iter().enumerate() {
+        if position > 0 {
+            out.push(b',');
+        }
+        write_string(out, key.as_bytes());
+        out.push(b':');
+        value.write_json(out);
+    }
+    out.push(b'}');
+}
+
+fn write_pretty(out: &mut Vec<u8>, doc: &Doc, level: usize) {
+    match doc.kind() {
+        Kind::Array(array) if !array.is_empty() => {
+            out.push(b'[');
+            for (position, item) in array.iter().enumerate() {
+                start_line(out, position > 0, level + 1);
+                write_pretty(out, item, level + 1);
+            }
+            start_line(out, false, level);
+            out.push(b']');
+        }
+        Kind::Object(object) if !object.is_empty() => {
+            out.push(b'{');
+            for (position, (key, value)) in object.iter().enumerate() {
+                start_line(out, position > 0, level + 1);
+                write_string(out, key.as_bytes());
+                out.extend_from_slice(b": ");
+                write_pretty(out, value, level + 1);
+            }
+            start_line(out, false, level);
+            out.push(b'}');
+        }
+        _ => doc.write_json(out),
+    }
+}
+
+fn start_line(out: &mut Vec<u8>, with_comma: bool, level: usize) {
+    if with_comma {
+        out.push(b',');
+    }
+    out.push(b'\n');
+    out.extend(std::iter::repeat_n(b' ', 2 * level));
+}
+
+fn write_integer(out: &mut Vec<u8>, value: impl itoa::Integer) {
+    out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
+}
+
+/// The shortest text that reads back as the same float, with a fraction or an exponent so that it
+/// reads back as a float at all.
+fn write_float(out: &mut Vec<u8>, value: f64) {
+    out.extend_from_slice(format!("{value:?}").as_bytes());
+}
+
+/// How a byte is written inside a string: as it is, as a two-character escape, or as `\u00XX`.
+const PLAIN: u8 = 0;
+const UNICODE: u8 = b'u';
+const ESCAPES: [u8; 256] = {
+    let mut escapes = [PLAIN; 256];
+    let mut byte = 0;
+    while byte < 0x20 {
+        escapes[byte] = UNICODE;
+        byte += 1;
+    }
+    escapes[0x08] = b'b';
+    escapes[0x09] = b't';
+    escapes[0x0a] = b'n';
+    escapes[0x0c] = b'f';
+    escapes[0x0d] = b'r';
+    escapes[b'"' as usize] = b'"';
+    escapes[b'\\' as usize] = b'\\';
+    escapes
+};
+
+fn write_string(out: &mut Vec<u8>, text: &[u8]) {
+    out.push(b'"');
+    let mut written = 0;
+    for (at, byte) in text.iter().enumerate() {
+        let escape = ESCAPES[usize::from(*byte)];
+        if escape == PLAIN {
+            continue;
+        }
+        out.extend_from_slice(&text[written..at]);
+        written = at + 1;
+        if escape == UNICODE {
+            const HEX: &[u8; 16] = b"0123456789abcdef";
+            let (high, low) = (HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]);
+            out.extend_from_slice(&[b'\\', b'u', b'0', b'0', high, low]);
+        } else {
+            out.extend_from_slice(&[b'\\', escape]);
+        }
+    }
+    out.extend_from_slice(&text[written..]);
+    out.push(b'"');
+}

@@ -1,0 +1,450 @@
+//! The four sorts of shared node: strings, arrays, objects, and the shapes of objects.
+
+use std::borrow::Borrow;
+use std::cmp::Ordering;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::ops::Deref;
+
+use super::Doc;
+use super::intern::{InternerUsage, Node, Sort, Table, hash_text, mix};
+
+/// Starting points of the running hashes, so that `[]` and `{}` differ.
+const ARRAY_START: u64 = 0x51;
+const SHAPE_START: u64 = 0x52;
+const OBJECT_START: u64 = 0x53;
+
+/// An interned string. Equal strings are one allocation; equality is a pointer comparison.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Str(Node<TextSort>);
+
+/// An interned array of documents.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Array(Node<ArraySort>);
+
+/// An interned object. Its keys stand in canonical (byte) order.
+///
+/// The keys live in a shape shared by all objects with the same keys, so an object itself holds
+/// only its values.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Object(Node<ObjectSort>);
+
+/// The sorted keys of an object, shared by all objects that have exactly these.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Shape(Node<ShapeSort>);
+
+pub(super) struct TextSort;
+pub(super) struct ArraySort;
+pub(super) struct ObjectSort;
+pub(super) struct ShapeSort;
+
+static STRINGS: Table<TextSort> = Table::new();
+static ARRAYS: Table<ArraySort> = Table::new();
+static OBJECTS: Table<ObjectSort> = Table::new();
+static SHAPES: Table<ShapeSort> = Table::new();
+
+impl Sort for TextSort {
+    type Extra = ();
+    type Item = u8;
+    fn table() -> &'static Table<Self> {
+        &STRINGS
+    }
+}
+
+impl Sort for ArraySort {
+    type Extra = ();
+    type Item = Doc;
+    fn table() -> &'static Table<Self> {
+        &ARRAYS
+    }
+}
+
+impl Sort for ObjectSort {
+    type Extra = Shape;
+    type Item = Doc;
+    fn table() -> &'static Table<Self> {
+        &OBJECTS
+    }
+}
+
+impl Sort for ShapeSort {
+    type Extra = ();
+    type Item = Str;
+    fn table() -> &'static Table<Self> {
+        &SHAPES
+    }
+}
+
+/// What the process-wide interner holds at this moment.
+#[must_use]
+pub fn interner_usage() -> InternerUsage {
+    InternerUsage::of::<TextSort, ArraySort, ObjectSort, ShapeSort>()
+}
+
+impl Str {
+    /// The interned form of a text.
+    #[must_use]
+    pub fn new(text: &str) -> Self {
+        Self::with_hash(text, hash_text(text))
+    }
+
+    /// Interns a text whose hash the caller already has.
+    #[inline]
+    pub(super) fn with_hash(text: &str, hash: u64) -> Self {
+        let bytes = text.as_bytes();
+        Self(Node::intern(
+            hash,
+            |(), found| found == bytes,
+            || ((), bytes.iter().copied()),
+        ))
+    }
+
+    /// The text.
+    #[inline]
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(self.0.items()).expect("invariant: a string node is made from a str")
+    }
+
+    /// The text as bytes, without the check that [`Self::as_str`] needs.
+    #[inline]
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        self.0.items()
+    }
+
+    #[inline]
+    pub(super) fn hash_value(&self) -> u64 {
+        self.0.hash()
+    }
+
+    #[inline]
+    pub(super) fn address(&self) -> usize {
+        self.0.address()
+    }
+
+    pub(super) fn node_bytes(&self) -> usize {
+        self.0.bytes()
+    }
+}
+
+impl Deref for Str {
+    type Target = str;
+    fn deref(&self) -> &str {
+        self.as_str()
+    }
+}
+
+impl AsRef<str> for Str {
+    fn as_ref(&self) -> &str {
+        self.as_str()
+    }
+}
+
+impl Borrow<str> for Str {
+    fn borrow(&self) -> &str {
+        self.as_str()
+    }
+}
+
+impl From<&str> for Str {
+    fn from(text: &str) -> Self {
+        Self::new(text)
+    }
+}
+
+impl From<String> for Str {
+    fn from(text: String) -> Self {
+        Self::new(&text)
+    }
+}
+
+impl PartialEq<str> for Str {
+    fn eq(&self, other: &str) -> bool {
+        self.as_bytes() == other.as_bytes()
+    }
+}
+
+impl PartialEq<&str> for Str {
+    fn eq(&self, other: &&str) -> bool {
+        self.as_bytes() == other.as_bytes()
+    }
+}
+
+impl PartialOrd for Str {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Str {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.as_bytes().cmp(other.as_bytes())
+    }
+}
+
+impl Hash for Str {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        // By content, not by identity, because of `Borrow<str>`.
+        self.as_str().hash(state);
+    }
+}
+
+impl fmt::Debug for Str {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.as_str(), f)
+    }
+}
+
+impl fmt::Display for Str {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self.as_str(), f)
+    }
+}
+
+impl Array {
+    /// The interned array of these items.
+    #[must_use]
+    pub fn new(items: &[Doc]) -> Self {
+        let hash = items
+            .iter()
+            .fold(ARRAY_START, |hash, item| mix(hash, item.hash_value()));
+        Self(Node::intern(
+            hash,
+            |(), found| found == items,
+            || ((), items.iter().cloned()),
+        ))
+    }
+
+    pub(super) fn hash_value(&self) -> u64 {
+        self.0.hash()
+    }
+
+    pub(super) fn address(&self) -> usize {
+        self.0.address()
+    }
+
+    pub(super) fn node_bytes(&self) -> usize {
+        self.0.bytes()
+    }
+}
+
+impl Deref for Array {
+    type Target = [Doc];
+    fn deref(&self) -> &[Doc] {
+        self.0.items()
+    }
+}
+
+impl<'a> IntoIterator for &'a Array {
+    type Item = &'a Doc;
+    type IntoIter = std::slice::Iter<'a, Doc>;
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.items().iter()
+    }
+}
+
+impl FromIterator<Doc> for Array {
+    fn from_iter<T: IntoIterator<Item = Doc>>(items: T) -> Self {
+        Self::new(&items.into_iter().collect::<Vec<_>>())
+    }
+}
+
+impl fmt::Debug for Array {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self).finish()
+    }
+}
+
+impl Shape {
+    /// The shape with these keys, which must be sorted and distinct.
+    pub(super) fn new(keys: &[Str]) -> Self {
+        debug_assert!(
+            keys.is_sorted_by(|a, b| a < b),
+            "keys are sorted and distinct"
+        );
+        let hash = keys
+            .iter()
+            .fold(SHAPE_START, |hash, key| mix(hash, key.hash_value()));
+        Self(Node::intern(
+            hash,
+            |(), found| found == keys,
+            || ((), keys.iter().cloned()),
+        ))
+    }
+
+    pub(super) fn keys(&self) -> &[Str] {
+        self.0.items()
+    }
+
+    fn position(&self, key: &str) -> Result<usize, usize> {
+        self.keys()
+            .binary_search_by(|probe| probe.as_bytes().cmp(key.as_bytes()))
+    }
+
+    pub(super) fn address(&self) -> usize {
+        self.0.address()
+    }
+
+    pub(super) fn node_bytes(&self) -> usize {
+        self.0.bytes()
+    }
+}
+
+impl Object {
+    /// The object without fields.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self::from_sorted(&[], &[])
+    }
+
+    /// The interned object of these fields. Where a key comes twice the last one wins.
+    #[must_use]
+    pub fn new(mut fields: Vec<(Str, Doc)>) -> Self {
+        // A stable sort keeps equal keys in their order, so the last of a run is the last given.
+        fields.sort_by(|(a, _), (b, _)| a.cmp(b));
+        let (mut keys, mut values) = (
+            Vec::with_capacity(fields.len()),
+            Vec::with_capacity(fields.len()),
+        );
+        for (key, value) in fields {
+            if keys.last() == Some(&key) {
+                values.pop();
+            } else {
+                keys.push(key);
+            }
+            values.push(value);
+        }
+        Self::from_sorted(&keys, &values)
+    }
+
+    fn from_sorted(keys: &[Str], values: &[Doc]) -> Self {
+        Self::with_shape(&Shape::new(keys), |position| &values[position])
+    }
+
+    /// Interns the object of a known shape whose values are found by their canonical position.
+    pub(super) fn with_shape<'a>(shape: &Shape, value: impl Fn(usize) -> &'a Doc) -> Self {
+        let positions = 0..shape.keys().len();
+        let start = mix(OBJECT_START, shape.0.hash());
+        let hash = positions
+            .clone()
+            .fold(start, |hash, at| mix(hash, value(at).hash_value()));
+        Self(Node::intern(
+            hash,
+            |found, values| {
+                found == shape
+                    && values
+                        .iter()
+                        .enumerate()
+                        .all(|(at, found)| found == value(at))
+            },
+            || (shape.clone(), positions.map(|at| value(at).clone())),
+        ))
+    }
+
+    /// The value of a field.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&Doc> {
+        self.shape()
+            .position(key)
+            .ok()
+            .map(|at| &self.0.items()[at])
+    }
+
+    /// Whether there is a field of this name.
+    #[must_use]
+    pub fn contains_key(&self, key: &str) -> bool {
+        self.shape().position(key).is_ok()
+    }
+
+    /// The keys, in canonical order.
+    #[must_use]
+    pub fn keys(&self) -> &[Str] {
+        self.shape().keys()
+    }
+
+    /// The values, in the order of [`Self::keys`].
+    #[must_use]
+    pub fn values(&self) -> &[Doc] {
+        self.0.items()
+    }
+
+    /// The fields, in canonical order.
+    #[must_use]
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&Str, &Doc)> + DoubleEndedIterator {
+        self.keys().iter().zip(self.values())
+    }
+
+    /// How many fields there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.items().len()
+    }
+
+    /// Whether there is no field.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.items().is_empty()
+    }
+
+    /// This object with one field set. Everything else is shared with it.
+    #[must_use]
+    pub fn with(&self, key: &str, value: Doc) -> Self {
+        match self.shape().position(key) {
+            Ok(at) => {
+                let values = self.values();
+                Self::with_shape(self.shape(), |i| if i == at { &value } else { &values[i] })
+            }
+            Err(at) => {
+                let (mut keys, mut values) = (self.keys().to_vec(), self.values().to_vec());
+                keys.insert(at, Str::new(key));
+                values.insert(at, value);
+                Self::from_sorted(&keys, &values)
+            }
+        }
+    }
+
+    /// This object without one field.
+    #[must_use]
+    pub fn without(&self, key: &str) -> Self {
+        let Ok(at) = self.shape().position(key) else {
+            return self.clone();
+        };
+        let (mut keys, mut values) = (self.keys().to_vec(), self.values().to_vec());
+        keys.remove(at);
+        values.remove(at);
+        Self::from_sorted(&keys, &values)
+    }
+
+    pub(super) fn shape(&self) -> &Shape {
+        self.0.extra()
+    }
+
+    pub(super) fn hash_value(&self) -> u64 {
+        self.0.hash()
+    }
+
+    pub(super) fn address(&self) -> usize {
+        self.0.address()
+    }
+
+    pub(super) fn node_bytes(&self) -> usize {
+        self.0.bytes()
+    }
+}
+
+impl<K: Into<Str>> FromIterator<(K, Doc)> for Object {
+    fn from_iter<T: IntoIterator<Item = (K, Doc)>>(fields: T) -> Self {
+        Self::new(
+            fields
+                .into_iter()
+                .map(|(key, value)| (key.into(), value))
+                .collect(),
+        )
+    }
+}
+
+impl fmt::Debug for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
+}

@@ -1,0 +1,135 @@
+//! Parsing JSON text into a [`Doc`], with pruning and limits.
+//!
+//! The grammar is read by hand rather than by serde, because three things must happen before
+//! anything is allocated: pruned paths are skipped, keys are matched to known shapes, and text is
+//! looked up among what is already interned.
+
+mod error;
+mod memo;
+mod prune;
+mod reader;
+
+use super::{Doc, Path};
+use memo::Memo;
+use reader::Reader;
+
+pub use error::{ParseError, ParseErrorKind};
+pub use prune::Prune;
+
+/// How deep arrays and objects may nest.
+pub const DEPTH_LIMIT: usize = 256;
+
+/// How long one document may be.
+pub const BYTES_LIMIT: usize = 64 << 20;
+
+/// How many repeated keys are named before the rest is only counted as one more error.
+const DUPLICATES_LIMIT: usize = 64;
+
+/// What to do with a key that comes twice in one object.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Duplicates {
+    /// The document is refused.
+    #[default]
+    Reject,
+    /// The last value wins, as in Go, and the path is listed in [`Parsed::duplicates`].
+    KeepLast,
+}
+
+/// Limits and choices for parsing.
+#[derive(Clone, Debug)]
+pub struct ParseOptions {
+    /// Paths that are skipped without being allocated.
+    pub prune: Prune,
+    /// How deep arrays and objects may nest.
+    pub depth_limit: usize,
+    /// How many bytes a document may have.
+    pub bytes_limit: usize,
+    /// What to do with a key that comes twice.
+    pub duplicates: Duplicates,
+}
+
+impl Default for ParseOptions {
+    fn default() -> Self {
+        Self {
+            prune: Prune::nothing(),
+            depth_limit: DEPTH_LIMIT,
+            bytes_limit: BYTES_LIMIT,
+            duplicates: Duplicates::Reject,
+        }
+    }
+}
+
+impl ParseOptions {
+    /// The default options with these paths skipped.
+    #[must_use]
+    pub fn pruning(prune: Prune) -> Self {
+        Self {
+            prune,
+            ..Self::default()
+        }
+    }
+}
+
+/// A parsed document and what was noticed on the way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parsed {
+    /// The document.
+    pub doc: Doc,
+    /// Keys that came twice, where the options let them pass; bounded.
+    pub duplicates: Vec<Path>,
+}
+
+/// Parses many documents of similar shape.
+///
+/// It remembers the keys, shapes and strings it met last, so that the next document of the same
+/// kind is mostly look-ups in small local tables. What it remembers is bounded, and stays
+/// interned until the parser is dropped.
+#[derive(Debug)]
+pub struct Parser {
+    options: ParseOptions,
+    memo: Memo,
+    /// Values of the containers that are open, innermost last. Empty between documents.
+    values: Vec<Doc>,
+    /// Keys of the objects that are open, as numbers in the memo. Empty between documents.
+    keys: Vec<u32>,
+}
+
+impl Parser {
+    /// A parser for a sequence of documents.
+    #[must_use]
+    pub fn new(options: ParseOptions) -> Self {
+        Self {
+            options,
+            memo: Memo::remembering(),
+            values: Vec::new(),
+            keys: Vec::new(),
+        }
+    }
+
+    /// A parser for one document, which does not pay for tables that only repetition fills.
+    pub(super) fn once(options: ParseOptions) -> Self {
+        Self {
+            options,
+            memo: Memo::forgetting(),
+            values: Vec::new(),
+            keys: Vec::new(),
+        }
+    }
+
+    /// Parses one document.
+    pub fn parse(&mut self, json: &[u8]) -> Result<Parsed, ParseError> {
+        if json.len() > self.options.bytes_limit {
+            let kind = ParseErrorKind::TooLong {
+                limit: self.options.bytes_limit,
+            };
+            return Err(ParseError::new(kind, self.options.bytes_limit, json));
+        }
+        let text = std::str::from_utf8(json)
+            .map_err(|error| ParseError::new(ParseErrorKind::Utf8, error.valid_up_to(), json))?;
+        self.memo.tidy();
+        let outcome = Reader::new(text, self).document();
+        self.values.clear();
+        self.keys.clear();
+        outcome
+    }
+}

@@ -1,0 +1,222 @@
+//! What a parser remembers from one document to the next.
+
+use std::fmt;
+
+use hashbrown::HashTable;
+
+use crate::doc::intern::{hash_text, mix};
+use crate::doc::node::Shape;
+use crate::doc::short::ShortStr;
+use crate::doc::{Doc, Object, Repr, Str};
+
+/// Keys remembered before all is forgotten; far above what the kinds of one cluster use.
+const KEYS_LIMIT: usize = 8192;
+
+/// Key sequences remembered before all is forgotten.
+const SHAPES_LIMIT: usize = 8192;
+
+/// Objects with more keys than this are data, not structure; their sequences are not kept.
+const SEQUENCE_KEYS_LIMIT: usize = 128;
+
+/// Slots for strings met last. A power of two.
+const STRINGS_SLOTS: usize = 2048;
+
+/// Longer strings are rarely met again; remembering them would only pin memory.
+const STRING_BYTES_LIMIT: usize = 256;
+
+/// Known keys, known key sequences, and the strings met last.
+pub(super) struct Memo {
+    /// Numbers of the known keys, found by the hash of the text.
+    key_numbers: HashTable<u32>,
+    /// The known keys, by number.
+    keys: Vec<Str>,
+    /// Numbers of the known key sequences, found by the hash of the numbers of their keys.
+    sequence_numbers: HashTable<u32>,
+    /// The known key sequences, by number.
+    sequences: Vec<Sequence>,
+    /// The strings met last, each in the slot its hash names. Empty where nothing is remembered.
+    strings: Vec<Option<Str>>,
+}
+
+/// One order of keys in which objects are written, and the canonical shape behind it.
+struct Sequence {
+    hash: u64,
+    written: Box<[u32]>,
+    shape: Shape,
+    /// For each canonical position, where its value stands in the written order.
+    order: Box<[u32]>,
+    /// The keys that come twice; hardly ever any.
+    duplicates: Box<[u32]>,
+}
+
+impl Sequence {
+    #[inline]
+    fn object(&self, values: &[Doc]) -> Object {
+        Object::with_shape(&self.shape, |position| {
+            &values[self.order[position] as usize]
+        })
+    }
+}
+
+impl fmt::Debug for Memo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Memo")
+            .field("keys", &self.keys.len())
+            .field("sequences", &self.sequences.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Memo {
+    pub(super) fn remembering() -> Self {
+        Self {
+            strings: vec![None; STRINGS_SLOTS],
+            ..Self::forgetting()
+        }
+    }
+
+    pub(super) fn forgetting() -> Self {
+        Self {
+            key_numbers: HashTable::new(),
+            keys: Vec::new(),
+            sequence_numbers: HashTable::new(),
+            sequences: Vec::new(),
+            strings: Vec::new(),
+        }
+    }
+
+    /// Keeps the memory within its bounds. Called between documents only: within one, numbers
+    /// of keys must stay valid.
+    pub(super) fn tidy(&mut self) {
+        if self.keys.len() > KEYS_LIMIT || self.sequences.len() > SHAPES_LIMIT {
+            self.key_numbers.clear();
+            self.keys.clear();
+            self.sequence_numbers.clear();
+            self.sequences.clear();
+        }
+    }
+
+    #[inline]
+    pub(super) fn key(&self, number: u32) -> &Str {
+        &self.keys[number as usize]
+    }
+
+    /// The number of a key, known or new.
+    #[inline]
+    pub(super) fn key_number(&mut self, text: &str) -> u32 {
+        let hash = hash_text(text);
+        let Self {
+            key_numbers, keys, ..
+        } = self;
+        let known = key_numbers.find(hash, |number| {
+            keys[*number as usize].as_bytes() == text.as_bytes()
+        });
+        if let Some(number) = known {
+            return *number;
+        }
+        let number = u32::try_from(keys.len()).expect("invariant: fewer keys than bytes of text");
+        keys.push(Str::with_hash(text, hash));
+        key_numbers.insert_unique(hash, number, |number| hash_text(&keys[*number as usize]));
+        number
+    }
+
+    /// A string value: inline if it is short, interned otherwise.
+    #[inline]
+    pub(super) fn string(&mut self, text: &str) -> Doc {
+        match ShortStr::new(text) {
+            Some(short) => Doc(Repr::Short(short)),
+            None => Doc(Repr::Str(self.long_string(text))),
+        }
+    }
+
+    fn long_string(&mut self, text: &str) -> Str {
+        let hash = hash_text(text);
+        if self.strings.is_empty() || text.len() > STRING_BYTES_LIMIT {
+            return Str::with_hash(text, hash);
+        }
+        let slot = &mut self.strings[hash as usize % STRINGS_SLOTS];
+        match slot {
+            Some(known) if known.as_bytes() == text.as_bytes() => known.clone(),
+            _ => {
+                let fresh = Str::with_hash(text, hash);
+                *slot = Some(fresh.clone());
+                fresh
+            }
+        }
+    }
+
+    /// The object with these keys and values, given in the order they were written. Returns the
+    /// numbers of the keys that came twice as well; their last value has won.
+    #[inline]
+    pub(super) fn object(&mut self, written: &[u32], values: &[Doc]) -> (Object, Vec<u32>) {
+        if written.len() > SEQUENCE_KEYS_LIMIT {
+            let sequence = self.sequence(0, written);
+            return (sequence.object(values), sequence.duplicates.into_vec());
+        }
+        let hash = written
+            .iter()
+            .fold(0, |hash, number| mix(hash, u64::from(*number)));
+        let Self {
+            sequence_numbers,
+            sequences,
+            ..
+        } = self;
+        let known = sequence_numbers.find(hash, |number| {
+            *sequences[*number as usize].written == *written
+        });
+        let number = match known {
+            Some(number) => *number as usize,
+            None => self.remember(hash, written),
+        };
+        let sequence = &self.sequences[number];
+        (sequence.object(values), sequence.duplicates.to_vec())
+    }
+
+    #[cold]
+    fn remember(&mut self, hash: u64, written: &[u32]) -> usize {
+        let sequence = self.sequence(hash, written);
+        let number = self.sequences.len();
+        self.sequences.push(sequence);
+        let Self {
+            sequence_numbers,
+            sequences,
+            ..
+        } = self;
+        sequence_numbers.insert_unique(hash, number as u32, |number| {
+            sequences[*number as usize].hash
+        });
+        number
+    }
+
+    /// Works out the canonical order behind a sequence of keys seen for the first time.
+    fn sequence(&self, hash: u64, written: &[u32]) -> Sequence {
+        let mut order: Vec<usize> = (0..written.len()).collect();
+        order.sort_by(|a, b| self.key(written[*a]).cmp(self.key(written[*b])));
+        let mut duplicates = Vec::new();
+        // The sort is stable: of equal keys the last written stands last, and that one stays.
+        let kept: Vec<usize> = order
+            .iter()
+            .enumerate()
+            .filter(|(position, at)| {
+                let next = order.get(position + 1);
+                let is_repeated = next.is_some_and(|next| written[*next] == written[**at]);
+                if is_repeated {
+                    duplicates.push(written[**at]);
+                }
+                !is_repeated
+            })
+            .map(|(_, at)| *at)
+            .collect();
+        let keys: Vec<Str> = kept
+            .iter()
+            .map(|at| self.key(written[*at]).clone())
+            .collect();
+        Sequence {
+            hash,
+            written: written.into(),
+            shape: Shape::new(&keys),
+            order: kept.iter().map(|at| *at as u32).collect(),
+            duplicates: duplicates.into(),
+        }
+    }
+}

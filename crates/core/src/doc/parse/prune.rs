@@ -1,0 +1,70 @@
+//! Which parts of a document are skipped while it is parsed.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A set of field paths that a parser skips, as if they were not in the text.
+///
+/// Skipped text is checked for balanced brackets and closed strings, nothing more.
+#[derive(Clone, Debug)]
+pub struct Prune(Arc<PruneNode>);
+
+/// One level of the set.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct PruneNode {
+    fields: BTreeMap<String, Self>,
+    /// What applies to every item of an array at this place.
+    items: Option<Box<Self>>,
+    /// Whether the value at this place is skipped itself.
+    is_pruned: bool,
+}
+
+impl Prune {
+    /// Skips nothing.
+    #[must_use]
+    pub fn nothing() -> Self {
+        Self(Arc::default())
+    }
+
+    /// Skips `metadata.managedFields`, which no controller reads and which is often the largest
+    /// part of an object.
+    #[must_use]
+    pub fn managed_fields() -> Self {
+        Self::nothing().and("metadata.managedFields")
+    }
+
+    /// Skips one more path: field names separated by dots, `[]` after a name for every item of
+    /// an array, as in `spec.containers[].env`.
+    #[must_use]
+    pub fn and(self, path: &str) -> Self {
+        let mut root = Arc::unwrap_or_clone(self.0);
+        let mut node = &mut root;
+        for field in path.split('.').filter(|field| !field.is_empty()) {
+            let name = field.trim_end_matches("[]");
+            node = node.fields.entry(name.to_owned()).or_default();
+            for _ in 0..(field.len() - name.len()) / 2 {
+                node = node.items.get_or_insert_default();
+            }
+        }
+        node.is_pruned = true;
+        Self(Arc::new(root))
+    }
+
+    pub(super) fn root(&self) -> Option<&PruneNode> {
+        Some(&*self.0).filter(|root| **root != PruneNode::default())
+    }
+}
+
+impl PruneNode {
+    pub(super) fn field(&self, key: &str) -> Option<&Self> {
+        self.fields.get(key)
+    }
+
+    pub(super) fn item(&self) -> Option<&Self> {
+        self.items.as_deref()
+    }
+
+    pub(super) fn is_pruned(&self) -> bool {
+        self.is_pruned
+    }
+}

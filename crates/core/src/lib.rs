@@ -1,0 +1,45 @@
+//! The object model of windlass: what every other crate speaks in.
+//!
+//! [`Doc`] is the immutable, shared JSON tree that caches and the server store. Around it stand
+//! the plain values of the field: keys, resource versions, selectors, quantities, times, names,
+//! patches. [`Env`] is where product code takes time, randomness and ids from.
+//!
+//! Nothing here waits, spawns or opens anything.
+
+mod doc;
+mod env;
+mod gvk;
+mod int_or_string;
+mod key;
+mod meta;
+pub mod names;
+mod patch;
+mod quantity;
+mod quote;
+mod revision;
+mod selector;
+mod time;
+
+pub use doc::{
+    Array, BYTES_LIMIT, Change, DEPTH_LIMIT, DecodeError, Difference, Doc, Duplicates, EditError,
+    EncodeError, Footprint, InternerUsage, Kind, Object, ParseError, ParseErrorKind, ParseOptions,
+    Parsed, Parser, Path, Prune, Segment, Str, Usage, YamlError, interner_usage,
+};
+pub use env::{Clock, Env, ManualClock};
+pub use gvk::{GroupKind, GroupResource, GroupVersion, GroupVersionError, Gvk, Gvr};
+pub use int_or_string::{IntOrString, ScaleError};
+pub use key::{Key, KeyError, Uid};
+pub use meta::{Condition, Labels, Meta, OwnerRef, condition, with_condition};
+pub use patch::{
+    COPIED_BYTES_LIMIT, JsonPatch, OPERATIONS_LIMIT, PatchError, PatchErrorKind, merge_patch,
+    merge_patch_between,
+};
+pub use quantity::{Quantity, QuantityError, QuantityFormat};
+pub use quote::quote;
+pub use revision::{AtRevision, Revision, RevisionError};
+pub use selector::{
+    FieldRequirement, FieldSelector, FieldSelectorError, LabelLookup, LabelSelector,
+    LabelSelectorError, LabelSelectorRequirement, Operator, Requirement, RequirementError,
+    Selector, SelectorError,
+};
+pub use time::{MicroTime, Time, TimeError};

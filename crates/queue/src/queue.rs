@@ -1,0 +1,364 @@
+//! The state machine behind a lock, with workers that sleep.
+
+mod builder;
+mod get;
+
+use std::{
+    fmt,
+    hash::{BuildHasher, Hash},
+    sync::Arc,
+    time::Duration,
+};
+
+use foldhash::fast::RandomState;
+use parking_lot::Mutex;
+use tokio::{sync::Notify, time::Instant};
+
+use crate::{
+    limiter::RateLimiter,
+    metrics::Snapshot,
+    parking::Parking,
+    state::{Demand, Intake, State, Timer, fold},
+};
+pub use builder::Builder;
+pub use get::Item;
+
+/// The priority of an add that names none.
+pub const PRIORITY_NORMAL: i32 = 0;
+
+/// The priority of background work: objects of the first list, and updates that changed nothing.
+pub const PRIORITY_LOW: i32 = -100;
+
+/// A queue of keys. Clones share one queue.
+///
+/// Keys are cloned when they are handed out, so a key is best something that is cheap to clone.
+pub struct WorkQueue<K> {
+    shared: Arc<Shared<K>>,
+}
+
+/// How a key is added.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AddOptions {
+    /// Higher priorities are handed out first. Adding a queued key with a higher priority raises
+    /// it to the tail of that priority; a lower one changes nothing.
+    pub priority: i32,
+    /// Not before this much time has passed.
+    pub after: Option<Duration>,
+    /// Not before the delay that the rate limiter chooses, which counts this as a failure. With
+    /// `after` too, the shorter delay counts.
+    pub rate_limited: bool,
+}
+
+/// What all clones of a queue share.
+struct Shared<K> {
+    name: Option<String>,
+    hasher: RandomState,
+    /// The origin of the state machine's time.
+    epoch: Instant,
+    /// Whether each step is timed, for the metrics.
+    is_timed: bool,
+    inner: Mutex<Inner<K>>,
+    /// Notified when the queue has drained, and when a drain is to be given up.
+    drained: Notify,
+}
+
+/// Everything behind the lock. Each method of the queue is one critical section, and ends with a
+/// look at who is to be woken; the waking itself happens outside.
+struct Inner<K> {
+    state: State<K>,
+    parking: Parking,
+    limiter: Box<dyn RateLimiter<K>>,
+}
+
+impl<K: Clone + Eq + Hash + Send + 'static> WorkQueue<K> {
+    /// A queue with upstream's default limiter for controllers.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::builder().build()
+    }
+
+    /// A queue with the given limiter.
+    #[must_use]
+    pub fn rate_limited(limiter: impl RateLimiter<K> + 'static) -> Self {
+        Self::builder().limiter(limiter).build()
+    }
+
+    /// A queue with other options.
+    #[must_use]
+    pub fn builder() -> Builder<K> {
+        Builder::new()
+    }
+
+    /// Queues a key. If it is queued already this changes nothing; if a worker holds it, it is
+    /// queued when that worker is done. Ignored after a shutdown.
+    pub fn add(&self, key: K) {
+        self.add_now(key, PRIORITY_NORMAL);
+    }
+
+    /// Queues a key once `delay` has passed. A key has one timer: of several delays the one that
+    /// ends first counts. Adding the key in another way does not stop the timer.
+    pub fn add_after(&self, key: K, delay: Duration) {
+        self.add_with(key, AddOptions { after: Some(delay), ..AddOptions::default() });
+    }
+
+    /// Queues a key that has failed, after the delay that the rate limiter chooses.
+    ///
+    /// If a retry of the key is pending already, that one stands and the failure is not counted:
+    /// this attempt was made out of turn, because of an event, and says nothing about the
+    /// back-off. In client-go each such attempt doubles the delay, so that a busy object which
+    /// fails is soon left alone for a quarter of an hour.
+    pub fn add_rate_limited(&self, key: K) {
+        self.add_with(key, AddOptions { rate_limited: true, ..AddOptions::default() });
+    }
+
+    /// Queues a key with a priority, a delay, or both.
+    pub fn add_with(&self, key: K, options: AddOptions) {
+        if options.after.is_none() && !options.rate_limited {
+            return self.add_now(key, options.priority);
+        }
+        let now = Instant::now();
+        let mut demand = self.demand(key, options.priority);
+        self.shared.step(|inner| {
+            let now_ns = self.shared.since_epoch(now);
+            inner.fire_due(|| now_ns);
+            if inner.state.intake() == Intake::Open
+                && let Some((delay, timer)) = inner.delay(&demand, options, now)
+            {
+                inner.add_delayed(&mut demand, now_ns, delay, timer);
+            }
+        });
+    }
+
+    /// Drops the timer of a key: a pending retry or delay. A key that is queued stays so. To put
+    /// a delay off, cancel it and add a new one. Returns whether there was a timer.
+    pub fn cancel_delayed(&self, key: &K) -> bool {
+        let hash = self.hash(key);
+        let (was_delayed, _key) = self.shared.step(|inner| {
+            inner.fire_due(|| self.shared.now());
+            inner.state.cancel(hash, key)
+        });
+        was_delayed
+    }
+
+    /// Forgets the failures of a key, and drops its pending retry, which has become pointless. A
+    /// worker calls this when it succeeded, or to give up.
+    pub fn forget(&self, key: &K) {
+        let hash = self.hash(key);
+        let _key = self.shared.step(|inner| {
+            inner.fire_due(|| self.shared.now());
+            inner.limiter.forget(key);
+            inner.state.cancel_retry(hash, key)
+        });
+    }
+
+    /// How often a key has failed since it was last forgotten.
+    #[must_use]
+    pub fn num_requeues(&self, key: &K) -> u32 {
+        self.shared.inner.lock().limiter.num_requeues(key)
+    }
+
+    /// Number of keys that are ready to be handed out. Keys that are delayed or with a worker do
+    /// not count.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.shared.step(|inner| {
+            inner.fire_due(|| self.shared.now());
+            inner.state.len()
+        })
+    }
+
+    /// Whether no key is ready to be handed out.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The name of the queue, for its metrics.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        self.shared.name.as_deref()
+    }
+
+    /// The metrics of the queue. Only a queue with a name counts; the numbers of another are zero.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        let now = self.shared.now();
+        self.shared.step(|inner| {
+            inner.fire_due(|| now);
+            inner.state.snapshot(now)
+        })
+    }
+
+    /// Ends the intake: adds are ignored and delayed keys dropped. Workers still get every key
+    /// that was ready, and then `None`.
+    pub fn shut_down(&self) {
+        self.close(Intake::Closed);
+    }
+
+    /// Like [`shut_down`](Self::shut_down), and waits until every key was worked off: none is
+    /// ready and none is with a worker. Another call to `shut_down` ends the wait; so does
+    /// dropping this future, which is how to give it a deadline.
+    pub async fn shut_down_with_drain(&self) {
+        self.close(Intake::Draining);
+        loop {
+            let drained = self.shared.drained.notified();
+            {
+                let inner = self.shared.inner.lock();
+                if inner.state.is_drained() || inner.state.intake() == Intake::Closed {
+                    return;
+                }
+            }
+            drained.await;
+        }
+    }
+
+    /// Whether the intake has ended.
+    #[must_use]
+    pub fn is_shutting_down(&self) -> bool {
+        self.shared.inner.lock().state.intake() != Intake::Open
+    }
+
+    fn add_now(&self, key: K, priority: i32) {
+        let mut demand = self.demand(key, priority);
+        let now = self.shared.now_if_timed();
+        self.shared.step(|inner| inner.state.add(&mut demand, now));
+    }
+
+    fn close(&self, intake: Intake) {
+        let woken = {
+            let mut inner = self.shared.inner.lock();
+            inner.state.close(intake);
+            inner.parking.wake_all()
+        };
+        woken.for_each(std::task::Waker::wake);
+        self.shared.drained.notify_waiters();
+    }
+
+    fn demand(&self, key: K, priority: i32) -> Demand<K> {
+        Demand { hash: self.hash(&key), key: Some(key), priority }
+    }
+
+    fn hash(&self, key: &K) -> u32 {
+        fold(self.shared.hasher.hash_one(key))
+    }
+}
+
+impl<K: Clone + Eq> Shared<K> {
+    /// Runs one step of the queue, and wakes who has something to do afterwards.
+    fn step<R>(&self, step: impl FnOnce(&mut Inner<K>) -> R) -> R {
+        let mut inner = self.lock();
+        let result = step(&mut inner);
+        let woken = inner.next_to_wake();
+        drop(inner);
+        if let Some(waker) = woken {
+            waker.wake();
+        }
+        result
+    }
+
+    fn lock(&self) -> parking_lot::MutexGuard<'_, Inner<K>> {
+        if let Some(inner) = self.inner.try_lock() {
+            return inner;
+        }
+        self.lock_contended()
+    }
+
+    #[cold]
+    fn lock_contended(&self) -> parking_lot::MutexGuard<'_, Inner<K>> {
+        let (spins, rounds) = *TUNE;
+        for _ in 0..rounds {
+            for _ in 0..spins {
+                std::hint::spin_loop();
+            }
+            if let Some(inner) = self.inner.try_lock() {
+                return inner;
+            }
+        }
+        self.inner.lock()
+    }
+
+    fn since_epoch(&self, now: Instant) -> u64 {
+        nanos(now.saturating_duration_since(self.epoch))
+    }
+
+    fn now(&self) -> u64 {
+        self.since_epoch(Instant::now())
+    }
+
+    /// The time if the queue counts; nothing else needs it in most steps.
+    fn now_if_timed(&self) -> u64 {
+        if self.is_timed { self.now() } else { 0 }
+    }
+}
+
+impl<K: Clone + Eq> Inner<K> {
+    fn next_to_wake(&mut self) -> Option<std::task::Waker> {
+        self.parking.next_to_wake(self.state.len(), self.state.next_due())
+    }
+
+    /// Queues what is due. Each step that depends on timers begins with it, so that nobody can
+    /// tell a key whose time has come from one that was queued at that time.
+    fn fire_due(&mut self, now: impl FnOnce() -> u64) {
+        if self.state.has_timers() {
+            self.state.fire_due(now());
+        }
+    }
+
+    /// The delay of an add; `None` if a pending retry stands for it.
+    fn delay(
+        &mut self,
+        demand: &Demand<K>,
+        options: AddOptions,
+        now: Instant,
+    ) -> Option<(Duration, Timer)> {
+        let key = demand.key.as_ref().filter(|key| {
+            options.rate_limited && !self.state.has_retry(demand.hash, key)
+        });
+        let retry = key.map(|key| self.limiter.when(key, now));
+        match (options.after, retry) {
+            (None, None) => None,
+            (Some(after), None) => Some((after, Timer::After)),
+            (None, Some(retry)) => Some((retry, Timer::Retry)),
+            (Some(after), Some(retry)) => Some((after.min(retry), Timer::AfterAndRetry)),
+        }
+    }
+
+    fn add_delayed(&mut self, demand: &mut Demand<K>, now: u64, delay: Duration, timer: Timer) {
+        if let Some(metrics) = &mut self.state.metrics {
+            metrics.retries += 1;
+        }
+        if delay.is_zero() {
+            self.state.add(demand, now);
+        } else {
+            self.state.add_at(demand, now.saturating_add(nanos(delay)), timer);
+        }
+    }
+}
+
+/// A duration as the state machine counts it; 584 years are for ever.
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+impl<K: Clone + Eq + Hash + Send + 'static> Default for WorkQueue<K> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<K> Clone for WorkQueue<K> {
+    fn clone(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared) }
+    }
+}
+
+impl<K> fmt::Debug for WorkQueue<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WorkQueue").field("name", &self.shared.name).finish_non_exhaustive()
+    }
+}
+
+static TUNE: std::sync::LazyLock<(u32, u32)> = std::sync::LazyLock::new(|| {
+    let v = |n: &str, d| std::env::var(n).ok().and_then(|s| s.parse().ok()).unwrap_or(d);
+    (v("SPINS", 64), v("ROUNDS", 8))
+});

@@ -1,0 +1,39 @@
+//! Measures windlass and its peers: same data, same machine, same run.
+//!
+//! Every contestant is a process of its own that prints its figures as lines of JSON. Windlass's
+//! own are commands of the package `windlass-bench`; the peers live under `bench/peers`. What is
+//! printed is a table and, as the last line, one JSON object.
+
+mod contestant;
+mod doc;
+mod informer;
+mod queue;
+mod report;
+
+use std::process::ExitCode;
+
+use anyhow::bail;
+
+const USAGE: &str = "\
+usage: cargo xtask bench NAME [--peers]
+
+  doc       pods held as `Doc`s, as k8s-openapi structs and as serde_json values
+  queue     work queues; the peer needs Go
+  informer  caches of a real API server's pods; needs Go and `cargo xtask envtest build`
+
+--peers adds the peers that need more than Cargo, and the ratios to them. A ratio is always
+windlass divided by the peer, in windlass's worst configuration against the peer's best.";
+
+pub(crate) fn run(arguments: &[String]) -> anyhow::Result<ExitCode> {
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let report = match words.as_slice() {
+        ["doc"] | ["doc", "--peers"] => doc::run()?,
+        ["queue"] => queue::run(false)?,
+        ["queue", "--peers"] => queue::run(true)?,
+        ["informer", "--peers"] => informer::run()?,
+        ["informer"] => bail!("windlass has no figures here yet; see --peers\n{USAGE}"),
+        _ => bail!(USAGE),
+    };
+    report.print()?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,42 @@
+//! The project's own tasks, written in the project's own language.
+//!
+//! `cargo xtask tidy` checks the shape of the tree, `cargo xtask bench` measures it against its
+//! peers, `cargo xtask envtest` gives a real control plane to test against.
+
+mod bench;
+mod envtest;
+mod tidy;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo xtask TASK
+
+  tidy                              check the crate graph, forbidden calls and stray TODOs
+  bench NAME [--peers]              measure, and print a table and one line of JSON
+  envtest build|up|down|run -- CMD  a real Kubernetes control plane on loopback
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let Some((task, rest)) = arguments.split_first() else {
+        eprint!("{USAGE}");
+        return ExitCode::from(2);
+    };
+    let outcome = match task.as_str() {
+        "tidy" => tidy::run(rest),
+        "bench" => bench::run(rest),
+        "envtest" => envtest::run(rest),
+        _ => {
+            eprint!("unknown task {task:?}\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match outcome {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("xtask {task}: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! `cargo xtask tidy`: what the compiler cannot see about the shape of the tree.
+
+mod graph;
+mod text;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Reports every breach, and fails if there is one.
+pub(crate) fn run(arguments: &[String]) -> anyhow::Result<ExitCode> {
+    anyhow::ensure!(arguments.is_empty(), "tidy takes no arguments");
+    let breaches = check(&root())?;
+    for breach in &breaches {
+        eprintln!("{breach}");
+    }
+    Ok(if breaches.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+fn check(root: &Path) -> anyhow::Result<Vec<String>> {
+    let mut breaches = graph::check(root)?;
+    breaches.extend(text::check(root)?);
+    Ok(breaches)
+}
+
+/// The root of the workspace.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .map_or_else(PathBuf::new, Path::to_path_buf)
+}
+
+#[test]
+fn the_tree_is_tidy() {
+    let breaches = check(&root()).expect("the tree can be read");
+    assert!(breaches.is_empty(), "{}", breaches.join("\n"));
+}
