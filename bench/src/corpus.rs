@@ -5,8 +5,9 @@
 //! one also has the status of a running pod. The text is what kube-apiserver prints, about 11 KB.
 //!
 //! The pods of one ReplicaSet share their template, as they do in a cluster. What a cluster makes
-//! different is different here too: names, UIDs, revisions, nodes, addresses, all timestamps, and
-//! the name of the token volume, which the API server draws anew for every pod.
+//! different is different here too: names, UIDs, revisions, nodes, addresses and all timestamps.
+//! The name of the token volume belongs to the template; where the admission of service accounts
+//! is on, the API server draws one for every pod, and [`Corpus::with_own_tokens`] does the same.
 //!
 //! The text is built without any Kubernetes types, so that nobody's idea of a pod is built in.
 
@@ -47,6 +48,8 @@ const SIZES: [[&str; 5]; 4] = [
 pub struct Corpus {
     replicasets: Vec<ReplicaSet>,
     pods: usize,
+    /// Whether each pod has a token volume of its own name.
+    has_own_tokens: bool,
 }
 
 /// The texts that the pods of one ReplicaSet have in common.
@@ -67,7 +70,20 @@ impl Corpus {
         let replicasets = (0..pods.div_ceil(PODS_PER_REPLICASET))
             .map(ReplicaSet::new)
             .collect();
-        Self { replicasets, pods }
+        Self {
+            replicasets,
+            pods,
+            has_own_tokens: false,
+        }
+    }
+
+    /// A corpus of so many pods whose token volumes all have different names.
+    #[must_use]
+    pub fn with_own_tokens(pods: usize) -> Self {
+        Self {
+            has_own_tokens: true,
+            ..Self::new(pods)
+        }
     }
 
     /// How many pods there are.
@@ -160,11 +176,14 @@ impl Corpus {
             "pod {index} of a corpus of {}",
             self.pods
         );
-        let owner = &self.replicasets[index / PODS_PER_REPLICASET];
+        let template = index / PODS_PER_REPLICASET;
+        let owner = &self.replicasets[template];
+        let token = if self.has_own_tokens { index } else { template };
         (
             owner,
             Identity {
                 index,
+                token,
                 owner: &owner.name,
             },
         )

@@ -13,7 +13,7 @@ use anyhow::{Context, bail};
 use windlass_bench::{contest, corpus::Corpus};
 
 const USAGE: &str = "\
-usage: windlass-bench doc parser|single PODS      hold pods as `Doc`s
+usage: windlass-bench doc parser|single|own-tokens PODS   hold pods as `Doc`s
        windlass-bench queue                       add keys to a work queue and hand them out
        windlass-bench corpus list|load|keys PODS  print pods: a PodList, input for a loader, keys";
 
@@ -30,10 +30,13 @@ fn main() -> ExitCode {
 }
 
 fn run(words: &[&str]) -> anyhow::Result<()> {
-    let corpus = |pods: &str| anyhow::Ok(Corpus::new(pods.parse().context("number of pods")?));
+    let number = |pods: &str| pods.parse().context("number of pods");
+    let corpus = |pods| number(pods).map(Corpus::new);
+    let with_own_tokens = |pods| number(pods).map(Corpus::with_own_tokens);
     let numbers = match words {
         ["doc", "parser", pods] => doc::with_parser(&corpus(pods)?)?,
         ["doc", "single", pods] => doc::one_by_one(&corpus(pods)?)?,
+        ["doc", "own-tokens", pods] => doc::with_parser(&with_own_tokens(pods)?)?,
         ["queue"] => queue::run()?,
         ["corpus", form, pods] => return corpus_text::print(&corpus(pods)?, form),
         _ => bail!(USAGE),

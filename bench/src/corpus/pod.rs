@@ -57,6 +57,8 @@ impl Slot {
 #[derive(Debug)]
 pub(super) struct Identity<'a> {
     pub(super) index: usize,
+    /// The number that its token volume is named after.
+    pub(super) token: usize,
     /// The name of the pod's ReplicaSet.
     pub(super) owner: &'a str,
 }
@@ -68,7 +70,7 @@ impl Identity<'_> {
             Slot::Uid => write!(out, "{}", uid(1, self.index)),
             Slot::Revision => write!(out, "{}", 1_000_000 + self.index),
             Slot::TokenVolume => {
-                write!(out, "kube-api-access-{}", suffix(self.index, 5_432_101))
+                write!(out, "kube-api-access-{}", suffix(self.token, 5_432_101))
             }
             Slot::Node => write!(out, "node-{:02}.cluster.example", self.node()),
             Slot::HostIp => write!(out, "192.168.10.{}", self.node() + 1),

@@ -40,7 +40,7 @@ fn same_number_gives_the_same_pod() {
 
 #[test]
 fn identities_are_unique() {
-    let corpus = Corpus::new(20_000);
+    let corpus = Corpus::with_own_tokens(20_000);
     for pointer in [
         "/metadata/uid",
         "/spec/volumes/2/name",
@@ -61,13 +61,12 @@ fn identities_are_unique() {
 }
 
 #[test]
-fn pods_of_one_replicaset_share_all_but_their_place_and_token() {
+fn pods_of_one_replicaset_share_all_but_their_place() {
     let corpus = Corpus::new(200);
     let spec = |index| {
         let mut spec = pod(&corpus, index)["spec"].take();
-        let token = spec["volumes"][2]["name"].as_str().unwrap().to_owned();
         spec["nodeName"] = Value::Null;
-        spec.to_string().replace(&token, "token")
+        spec
     };
     assert_eq!(spec(0), spec(99));
     assert_ne!(spec(0), spec(100));

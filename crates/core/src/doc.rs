@@ -129,7 +129,7 @@ impl Doc {
 
     /// Parses one JSON document with chosen limits and pruning.
     pub fn parse_with(json: &[u8], options: &ParseOptions) -> Result<Self, ParseError> {
-        Ok(Parser::once(options.clone()).parse(json)?.doc)
+        Ok(Parser::parse_once(json, options)?.doc)
     }
 
     /// What this value is.

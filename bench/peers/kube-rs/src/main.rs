@@ -9,7 +9,7 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use anyhow::{Context, bail};
@@ -41,7 +41,7 @@ async fn main() -> anyhow::Result<()> {
     let events = Arc::new(AtomicU64::new(0));
     let rss_before = meter::rss_bytes()?;
     let cpu_before = meter::cpu();
-    let start = Instant::now();
+    let start = meter::wall();
 
     let (store, writer) = reflector::store();
     tokio::spawn(watch(client, writer, is_trimmed, Arc::clone(&events)));
@@ -49,7 +49,7 @@ async fn main() -> anyhow::Result<()> {
         .await
         .context("not synced in time")??;
 
-    let sync_wall_s = start.elapsed().as_secs_f64();
+    let sync_wall_s = (meter::wall() - start).as_secs_f64();
     let sync_cpu_s = (meter::cpu() - cpu_before).as_secs_f64();
     drain(&events).await;
     let pods = store.len();
@@ -126,8 +126,8 @@ async fn count_events(store: &Store<Pod>, events: &AtomicU64) -> anyhow::Result<
 
 /// Returns when no event has come for a while.
 async fn drain(events: &AtomicU64) {
-    let deadline = Instant::now() + DRAIN_LIMIT;
-    while Instant::now() < deadline {
+    let deadline = meter::wall() + DRAIN_LIMIT;
+    while meter::wall() < deadline {
         let before = events.load(Ordering::Relaxed);
         sleep(DRAIN_QUIET).await;
         if events.load(Ordering::Relaxed) == before {

@@ -9,6 +9,8 @@ mod memo;
 mod prune;
 mod reader;
 
+use std::cell::Cell;
+
 use super::{Doc, Path};
 use memo::Memo;
 use reader::Reader;
@@ -24,6 +26,14 @@ pub const BYTES_LIMIT: usize = 64 << 20;
 
 /// How many repeated keys are named before the rest is only counted as one more error.
 const DUPLICATES_LIMIT: usize = 64;
+
+/// Buffers that grew for a document with more open values than this are not kept.
+const SPARE_VALUES_LIMIT: usize = 4096;
+
+thread_local! {
+    /// The buffers of the document that this thread parsed last.
+    static SPARE: Cell<Option<Parser>> = const { Cell::new(None) };
+}
 
 /// What to do with a key that comes twice in one object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -106,14 +116,22 @@ impl Parser {
         }
     }
 
-    /// A parser for one document, which does not pay for tables that only repetition fills.
-    pub(super) fn once(options: ParseOptions) -> Self {
-        Self {
-            options,
+    /// Parses one document in the buffers that this thread used last. Only the room is kept from
+    /// one document to the next: nothing stays interned.
+    pub(super) fn parse_once(json: &[u8], options: &ParseOptions) -> Result<Parsed, ParseError> {
+        let mut parser = SPARE.take().unwrap_or_else(|| Self {
+            options: ParseOptions::default(),
             memo: Memo::forgetting(),
             values: Vec::new(),
             keys: Vec::new(),
+        });
+        parser.options = options.clone();
+        let outcome = parser.parse(json);
+        parser.memo.clear();
+        if parser.values.capacity() <= SPARE_VALUES_LIMIT {
+            SPARE.set(Some(parser));
         }
+        outcome
     }
 
     /// Parses one document.

@@ -89,11 +89,22 @@ impl Memo {
     /// of keys must stay valid.
     pub(super) fn tidy(&mut self) {
         if self.keys.len() > KEYS_LIMIT || self.sequences.len() > SHAPES_LIMIT {
-            self.key_numbers.clear();
-            self.keys.clear();
-            self.sequence_numbers.clear();
-            self.sequences.clear();
+            self.clear();
         }
+    }
+
+    /// Forgets all keys and sequences, and keeps the room they had unless it is too much.
+    pub(super) fn clear(&mut self) {
+        if self.keys.len() > KEYS_LIMIT || self.sequences.len() > SHAPES_LIMIT {
+            *self = Self {
+                strings: std::mem::take(&mut self.strings),
+                ..Self::forgetting()
+            };
+        }
+        self.key_numbers.clear();
+        self.keys.clear();
+        self.sequence_numbers.clear();
+        self.sequences.clear();
     }
 
     #[inline]
