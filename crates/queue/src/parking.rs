@@ -75,7 +75,9 @@ impl Parking {
     /// Wakes everybody, for a shutdown.
     pub(crate) fn wake_all(&mut self) -> impl Iterator<Item = Waker> + use<> {
         self.on_their_way += self.parked.len();
-        std::mem::take(&mut self.parked).into_iter().map(|(_, waker)| waker)
+        std::mem::take(&mut self.parked)
+            .into_iter()
+            .map(|(_, waker)| waker)
     }
 
     fn lacks_leader(&self, due: u64) -> bool {

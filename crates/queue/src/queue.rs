@@ -84,7 +84,6 @@ impl<K: Clone + Eq + Hash + Send + 'static> WorkQueue<K> {
     }
 
     /// A queue with other options.
-    #[must_use]
     pub fn builder() -> Builder<K> {
         Builder::new()
     }
@@ -98,7 +97,13 @@ impl<K: Clone + Eq + Hash + Send + 'static> WorkQueue<K> {
     /// Queues a key once `delay` has passed. A key has one timer: of several delays the one that
     /// ends first counts. Adding the key in another way does not stop the timer.
     pub fn add_after(&self, key: K, delay: Duration) {
-        self.add_with(key, AddOptions { after: Some(delay), ..AddOptions::default() });
+        self.add_with(
+            key,
+            AddOptions {
+                after: Some(delay),
+                ..AddOptions::default()
+            },
+        );
     }
 
     /// Queues a key that has failed, after the delay that the rate limiter chooses.
@@ -108,7 +113,13 @@ impl<K: Clone + Eq + Hash + Send + 'static> WorkQueue<K> {
     /// back-off. In client-go each such attempt doubles the delay, so that a busy object which
     /// fails is soon left alone for a quarter of an hour.
     pub fn add_rate_limited(&self, key: K) {
-        self.add_with(key, AddOptions { rate_limited: true, ..AddOptions::default() });
+        self.add_with(
+            key,
+            AddOptions {
+                rate_limited: true,
+                ..AddOptions::default()
+            },
+        );
     }
 
     /// Queues a key with a priority, a delay, or both.
@@ -235,7 +246,11 @@ impl<K: Clone + Eq + Hash + Send + 'static> WorkQueue<K> {
     }
 
     fn demand(&self, key: K, priority: i32) -> Demand<K> {
-        Demand { hash: self.hash(&key), key: Some(key), priority }
+        Demand {
+            hash: self.hash(&key),
+            key: Some(key),
+            priority,
+        }
     }
 
     fn hash(&self, key: &K) -> u32 {
@@ -246,7 +261,7 @@ impl<K: Clone + Eq + Hash + Send + 'static> WorkQueue<K> {
 impl<K: Clone + Eq> Shared<K> {
     /// Runs one step of the queue, and wakes who has something to do afterwards.
     fn step<R>(&self, step: impl FnOnce(&mut Inner<K>) -> R) -> R {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         let result = step(&mut inner);
         let woken = inner.next_to_wake();
         drop(inner);
@@ -254,27 +269,6 @@ impl<K: Clone + Eq> Shared<K> {
             waker.wake();
         }
         result
-    }
-
-    fn lock(&self) -> parking_lot::MutexGuard<'_, Inner<K>> {
-        if let Some(inner) = self.inner.try_lock() {
-            return inner;
-        }
-        self.lock_contended()
-    }
-
-    #[cold]
-    fn lock_contended(&self) -> parking_lot::MutexGuard<'_, Inner<K>> {
-        let (spins, rounds) = *TUNE;
-        for _ in 0..rounds {
-            for _ in 0..spins {
-                std::hint::spin_loop();
-            }
-            if let Some(inner) = self.inner.try_lock() {
-                return inner;
-            }
-        }
-        self.inner.lock()
     }
 
     fn since_epoch(&self, now: Instant) -> u64 {
@@ -293,11 +287,12 @@ impl<K: Clone + Eq> Shared<K> {
 
 impl<K: Clone + Eq> Inner<K> {
     fn next_to_wake(&mut self) -> Option<std::task::Waker> {
-        self.parking.next_to_wake(self.state.len(), self.state.next_due())
+        self.parking
+            .next_to_wake(self.state.len(), self.state.next_due())
     }
 
-    /// Queues what is due. Each step that depends on timers begins with it, so that nobody can
-    /// tell a key whose time has come from one that was queued at that time.
+    /// Queues what is due. Each step that looks at timers or at the number of ready keys begins
+    /// with it, so that a key whose time has come is nowhere taken for one that still waits.
     fn fire_due(&mut self, now: impl FnOnce() -> u64) {
         if self.state.has_timers() {
             self.state.fire_due(now());
@@ -311,9 +306,10 @@ impl<K: Clone + Eq> Inner<K> {
         options: AddOptions,
         now: Instant,
     ) -> Option<(Duration, Timer)> {
-        let key = demand.key.as_ref().filter(|key| {
-            options.rate_limited && !self.state.has_retry(demand.hash, key)
-        });
+        let key = demand
+            .key
+            .as_ref()
+            .filter(|key| options.rate_limited && !self.state.has_retry(demand.hash, key));
         let retry = key.map(|key| self.limiter.when(key, now));
         match (options.after, retry) {
             (None, None) => None,
@@ -330,7 +326,8 @@ impl<K: Clone + Eq> Inner<K> {
         if delay.is_zero() {
             self.state.add(demand, now);
         } else {
-            self.state.add_at(demand, now.saturating_add(nanos(delay)), timer);
+            self.state
+                .add_at(demand, now.saturating_add(nanos(delay)), timer);
         }
     }
 }
@@ -348,17 +345,16 @@ impl<K: Clone + Eq + Hash + Send + 'static> Default for WorkQueue<K> {
 
 impl<K> Clone for WorkQueue<K> {
     fn clone(&self) -> Self {
-        Self { shared: Arc::clone(&self.shared) }
+        Self {
+            shared: Arc::clone(&self.shared),
+        }
     }
 }
 
 impl<K> fmt::Debug for WorkQueue<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WorkQueue").field("name", &self.shared.name).finish_non_exhaustive()
+        f.debug_struct("WorkQueue")
+            .field("name", &self.shared.name)
+            .finish_non_exhaustive()
     }
 }
-
-static TUNE: std::sync::LazyLock<(u32, u32)> = std::sync::LazyLock::new(|| {
-    let v = |n: &str, d| std::env::var(n).ok().and_then(|s| s.parse().ok()).unwrap_or(d);
-    (v("SPINS", 64), v("ROUNDS", 8))
-});

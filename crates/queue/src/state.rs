@@ -12,8 +12,8 @@ use std::{collections::BTreeSet, time::Duration};
 
 use crate::metrics::{Metrics, Snapshot};
 use ready::Ready;
-use slots::{NIL, Slots};
 pub(crate) use slots::{List, Phase, SlotId, Timer, fold};
+use slots::{NIL, Slots};
 
 /// A demand to queue a key.
 #[derive(Debug)]
@@ -114,7 +114,11 @@ impl<K: Clone + Eq> State<K> {
         let id = self.slots.find_or_insert(demand.hash, &mut demand.key);
         let slot = &mut self.slots[id];
         let is_new = slot.timer == Timer::Off;
-        let floor = if is_new { demand.priority } else { slot.timer_priority };
+        let floor = if is_new {
+            demand.priority
+        } else {
+            slot.timer_priority
+        };
         slot.timer_priority = floor.max(demand.priority);
         slot.timer = slot.timer.and(timer);
         if !is_new {
@@ -162,7 +166,11 @@ impl<K: Clone + Eq> State<K> {
         let slot = &mut self.slots[id];
         slot.timer = Timer::Off;
         self.timers.remove(&(slot.due, slot.timer_seq, id));
-        if slot.phase == Phase::Idle { self.slots.free(id) } else { None }
+        if slot.phase == Phase::Idle {
+            self.slots.free(id)
+        } else {
+            None
+        }
     }
 
     /// Queues every key whose time has come, in order of their times.
@@ -187,7 +195,10 @@ impl<K: Clone + Eq> State<K> {
         slot.phase = Phase::Running;
         let handout = Handout {
             id,
-            key: slot.key.clone().expect("invariant: a queued slot has its key"),
+            key: slot
+                .key
+                .clone()
+                .expect("invariant: a queued slot has its key"),
             priority: slot.priority,
         };
         if let Some(metrics) = &mut self.metrics {
@@ -214,7 +225,11 @@ impl<K: Clone + Eq> State<K> {
             return None;
         }
         slot.phase = Phase::Idle;
-        if slot.timer == Timer::Off { self.slots.free(id) } else { None }
+        if slot.timer == Timer::Off {
+            self.slots.free(id)
+        } else {
+            None
+        }
     }
 
     /// Stops the intake and drops every timer: what was only delayed would never become ready.
@@ -230,7 +245,9 @@ impl<K: Clone + Eq> State<K> {
 
     /// The metrics at `now`.
     pub(crate) fn snapshot(&self, now: u64) -> Snapshot {
-        let Some(metrics) = &self.metrics else { return Snapshot::default() };
+        let Some(metrics) = &self.metrics else {
+            return Snapshot::default();
+        };
         let next = |&id: &SlotId| Some(self.slots[id].next).filter(|&id| id != NIL);
         let running = std::iter::successors(metrics.running.front(), next);
         let ages = running.map(|id| now.saturating_sub(self.slots[id].started_at));

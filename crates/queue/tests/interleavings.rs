@@ -25,16 +25,31 @@ const WORKERS: usize = 4;
 
 #[derive(Clone, Debug)]
 enum Step {
-    Add { key: u8 },
-    AddAfter { key: u8, ms: u64 },
-    Cancel { key: u8 },
+    Add {
+        key: u8,
+    },
+    AddAfter {
+        key: u8,
+        ms: u64,
+    },
+    Cancel {
+        key: u8,
+    },
     /// The executor runs a worker, if it has been woken.
-    Poll { worker: usize },
+    Poll {
+        worker: usize,
+    },
     /// A worker finishes its key and asks for another.
-    Done { worker: usize },
+    Done {
+        worker: usize,
+    },
     /// A worker gives up, and a new one takes its place.
-    Replace { worker: usize },
-    Advance { ms: u64 },
+    Replace {
+        worker: usize,
+    },
+    Advance {
+        ms: u64,
+    },
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -76,11 +91,17 @@ impl<'q> Worker<'q> {
     /// A worker that asks for a key. An executor polls a new task once by itself.
     fn new(queue: &'q WorkQueue<u8>) -> Self {
         let activity = Activity::Waits(Box::pin(queue.get()));
-        Self { queue, woken: Arc::new(Flag(AtomicBool::new(true))), activity }
+        Self {
+            queue,
+            woken: Arc::new(Flag(AtomicBool::new(true))),
+            activity,
+        }
     }
 
     fn poll(&mut self) {
-        let Activity::Waits(get) = &mut self.activity else { return };
+        let Activity::Waits(get) = &mut self.activity else {
+            return;
+        };
         if !self.woken.0.swap(false, SeqCst) {
             return;
         }
@@ -106,17 +127,29 @@ impl<'q> Worker<'q> {
 
 fn assert_exclusive(workers: &[Worker<'_>]) {
     for key in 0..KEYS {
-        assert!(workers.iter().filter(|worker| worker.key() == Some(key)).count() <= 1);
+        assert!(
+            workers
+                .iter()
+                .filter(|worker| worker.key() == Some(key))
+                .count()
+                <= 1
+        );
     }
 }
 
 /// Runs every worker that is woken, until none is, and checks that none sleeps beside a key.
 fn assert_no_lost_wake_up(queue: &WorkQueue<u8>, workers: &mut [Worker<'_>]) {
-    while workers.iter().any(|worker| worker.key().is_none() && worker.woken.0.load(SeqCst)) {
+    while workers
+        .iter()
+        .any(|worker| worker.key().is_none() && worker.woken.0.load(SeqCst))
+    {
         workers.iter_mut().for_each(Worker::poll);
     }
     let sleeps = workers.iter().any(|worker| worker.key().is_none());
-    assert!(!sleeps || queue.is_empty(), "a worker sleeps while a key is ready");
+    assert!(
+        !sleeps || queue.is_empty(),
+        "a worker sleeps while a key is ready"
+    );
 }
 
 async fn run<'q>(queue: &'q WorkQueue<u8>, workers: &mut [Worker<'q>], step: Step) {

@@ -66,7 +66,10 @@ async fn running_work_is_aged_until_done() {
     let bar = queue.get().await.unwrap();
     advance(1000 * US).await;
     let snapshot = queue.snapshot();
-    assert_eq!((snapshot.unfinished_work, snapshot.longest_running), (3000 * US, 2000 * US));
+    assert_eq!(
+        (snapshot.unfinished_work, snapshot.longest_running),
+        (3000 * US, 2000 * US)
+    );
     drop(foo);
     assert_eq!(queue.snapshot().longest_running, 1000 * US);
     drop(bar);
@@ -97,14 +100,32 @@ async fn delayed_key_is_timed_from_the_end_of_its_delay() {
 #[tokio::test(start_paused = true)]
 async fn durations_fall_into_buckets_by_powers_of_ten() {
     let queue = queue();
-    for wait in [US / 100, US, 2 * US, Duration::from_secs(10), Duration::from_secs(11)] {
+    for wait in [
+        US / 100,
+        US,
+        2 * US,
+        Duration::from_secs(10),
+        Duration::from_secs(11),
+    ] {
         queue.add("foo");
         advance(wait).await;
         queue.get().await.unwrap().done();
     }
     let histogram = queue.snapshot().queue_duration;
-    let used: Vec<_> = histogram.buckets().filter(|&(_, count)| count > 0).collect();
-    assert_eq!(used, [(1e-8, 1), (1e-6, 1), (1e-5, 1), (10.0, 1), (f64::INFINITY, 1)]);
+    let used: Vec<_> = histogram
+        .buckets()
+        .filter(|&(_, count)| count > 0)
+        .collect();
+    assert_eq!(
+        used,
+        [
+            (1e-8, 1),
+            (1e-6, 1),
+            (1e-5, 1),
+            (10.0, 1),
+            (f64::INFINITY, 1)
+        ]
+    );
     assert_eq!(histogram.buckets().count(), 11);
 }
 

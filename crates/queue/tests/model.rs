@@ -126,7 +126,11 @@ impl Model {
             return;
         }
         let (failures, last) = self.failures.entry(key).or_default();
-        *failures = if self.now - *last > 2 * DELAY_MS_MAX { 1 } else { *failures + 1 };
+        *failures = if self.now - *last > 2 * DELAY_MS_MAX {
+            1
+        } else {
+            *failures + 1
+        };
         *last = self.now;
         let delay = (1 << (*failures - 1)).min(DELAY_MS_MAX);
         self.add_after(key, 0, delay, true);
@@ -145,7 +149,10 @@ impl Model {
 
     fn get(&mut self) -> Option<u8> {
         self.fire_due();
-        let top = *self.ready.iter().min_by_key(|(priority, order, _)| (-priority, *order))?;
+        let top = *self
+            .ready
+            .iter()
+            .min_by_key(|(priority, order, _)| (-priority, *order))?;
         let oldest = *self.ready.iter().min_by_key(|(_, order, _)| *order)?;
         let mut next = top;
         if self.ready.iter().all(|(priority, ..)| *priority == top.0) {
@@ -198,12 +205,25 @@ async fn run<'q>(
 ) {
     match step {
         Step::Add { key, priority } => {
-            queue.add_with(key, AddOptions { priority, ..AddOptions::default() });
+            queue.add_with(
+                key,
+                AddOptions {
+                    priority,
+                    ..AddOptions::default()
+                },
+            );
             model.add(key, priority);
         }
         Step::AddAfter { key, priority, ms } => {
             let after = Some(Duration::from_millis(ms));
-            queue.add_with(key, AddOptions { priority, after, rate_limited: false });
+            queue.add_with(
+                key,
+                AddOptions {
+                    priority,
+                    after,
+                    rate_limited: false,
+                },
+            );
             model.add_after(key, priority, ms, false);
         }
         Step::AddRateLimited { key } => {
@@ -236,7 +256,10 @@ async fn run<'q>(
         }
         Step::Cancel { key } => {
             model.fire_due();
-            assert_eq!(queue.cancel_delayed(&key), model.timers.remove(&key).is_some());
+            assert_eq!(
+                queue.cancel_delayed(&key),
+                model.timers.remove(&key).is_some()
+            );
         }
         Step::ShutDown => {
             queue.shut_down();

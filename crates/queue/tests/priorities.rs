@@ -8,7 +8,10 @@ use windlass_queue::{AddOptions, PRIORITY_LOW, PRIORITY_NORMAL, WorkQueue};
 const MS: Duration = Duration::from_millis(1);
 
 fn at(priority: i32) -> AddOptions {
-    AddOptions { priority, ..AddOptions::default() }
+    AddOptions {
+        priority,
+        ..AddOptions::default()
+    }
 }
 
 async fn drain<K: Clone + Eq + std::hash::Hash + Send + 'static>(queue: &WorkQueue<K>) -> Vec<K> {
@@ -71,7 +74,14 @@ async fn delayed_keys_do_not_count_until_they_are_ready() {
 #[tokio::test(start_paused = true)]
 async fn delayed_key_of_high_priority_overtakes_queued_ones_when_ready() {
     let queue = WorkQueue::new();
-    queue.add_with("high", AddOptions { priority: 5, after: Some(MS), rate_limited: false });
+    queue.add_with(
+        "high",
+        AddOptions {
+            priority: 5,
+            after: Some(MS),
+            rate_limited: false,
+        },
+    );
     queue.add("a");
     queue.add("b");
     assert_eq!(*queue.get().await.unwrap().key(), "a");
@@ -82,7 +92,11 @@ async fn delayed_key_of_high_priority_overtakes_queued_ones_when_ready() {
 #[tokio::test(start_paused = true)]
 async fn delay_and_rate_limit_together_take_the_shorter() {
     let queue = WorkQueue::new();
-    let options = AddOptions { after: Some(MS), rate_limited: true, ..AddOptions::default() };
+    let options = AddOptions {
+        after: Some(MS),
+        rate_limited: true,
+        ..AddOptions::default()
+    };
     queue.add_with("x", options);
     assert_eq!(queue.num_requeues(&"x"), 1);
     advance(MS).await;
@@ -117,6 +131,8 @@ async fn keys_of_many_producers_are_handed_out_once_in_order_of_arrival() {
         task.await.unwrap();
     }
     let got = drain(&queue).await;
-    let all: Vec<_> = (0..20).flat_map(|task| (0..10).map(move |item| (task, item))).collect();
+    let all: Vec<_> = (0..20)
+        .flat_map(|task| (0..10).map(move |item| (task, item)))
+        .collect();
     assert_eq!(got, all);
 }

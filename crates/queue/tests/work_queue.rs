@@ -13,7 +13,7 @@ use tokio::{
     task::{JoinHandle, yield_now},
     time::{Instant, advance, timeout},
 };
-use windlass_queue::{ItemExponential, Item, WorkQueue};
+use windlass_queue::{Item, ItemExponential, WorkQueue};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -23,7 +23,11 @@ fn queue() -> WorkQueue<&'static str> {
 
 /// The key that is ready now, if any, held.
 async fn ready<'q>(queue: &'q WorkQueue<&'static str>) -> Option<Item<'q, &'static str>> {
-    if queue.is_empty() { None } else { queue.get().await }
+    if queue.is_empty() {
+        None
+    } else {
+        queue.get().await
+    }
 }
 
 /// Takes everything that is ready now.
@@ -179,7 +183,10 @@ async fn drain_waits_for_ready_keys_too() {
     });
     assert!(is_waiting(&drain).await);
     queue.get().await.unwrap().done();
-    assert!(is_waiting(&drain).await, "no key runs at this moment, but one is ready");
+    assert!(
+        is_waiting(&drain).await,
+        "no key runs at this moment, but one is ready"
+    );
     queue.get().await.unwrap().done();
     drain.await.unwrap();
 }
@@ -200,7 +207,10 @@ async fn drain_hands_out_a_key_that_was_added_again_before_the_shutdown() {
     assert!(is_waiting(&drain).await);
     assert_eq!(queue.get().await.map(|item| *item.key()), Some("foo"));
     drain.await.unwrap();
-    assert!(queue.get().await.is_none(), "adds after a shutdown are ignored");
+    assert!(
+        queue.get().await.is_none(),
+        "adds after a shutdown are ignored"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -240,9 +250,15 @@ async fn drain_can_be_given_a_deadline() {
     let queue = queue();
     queue.add("foo");
     let item = queue.get().await.unwrap();
-    assert!(timeout(50 * MS, queue.shut_down_with_drain()).await.is_err());
+    assert!(
+        timeout(50 * MS, queue.shut_down_with_drain())
+            .await
+            .is_err()
+    );
     item.done();
-    timeout(50 * MS, queue.shut_down_with_drain()).await.unwrap();
+    timeout(50 * MS, queue.shut_down_with_drain())
+        .await
+        .unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -435,7 +451,10 @@ async fn waiting_worker_learns_of_an_earlier_delay() {
         got.push(worker.await.unwrap());
     }
     got.sort_by_key(|&(_, at)| at);
-    assert_eq!(got, [("fast", 30 * MS), ("middle", 100 * MS), ("slow", 500 * MS)]);
+    assert_eq!(
+        got,
+        [("fast", 30 * MS), ("middle", 100 * MS), ("slow", 500 * MS)]
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -468,7 +487,11 @@ async fn event_during_a_pending_retry_does_not_inflate_the_back_off() {
         let item = queue.get().await.unwrap();
         queue.add_rate_limited(*item.key());
     }
-    assert_eq!(queue.num_requeues(&"x"), 2, "only the retry that was due counts");
+    assert_eq!(
+        queue.num_requeues(&"x"),
+        2,
+        "only the retry that was due counts"
+    );
     advance(MS).await;
     assert!(queue.is_empty());
     advance(MS).await;

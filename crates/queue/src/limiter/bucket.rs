@@ -24,7 +24,12 @@ impl TokenBucket {
     #[must_use]
     pub fn new(qps: f64, burst: u32) -> Self {
         let qps = if qps > 0.0 { qps } else { 0.0 };
-        Self { qps, burst: f64::from(burst), tokens: f64::from(burst), refilled_at: None }
+        Self {
+            qps,
+            burst: f64::from(burst),
+            tokens: f64::from(burst),
+            refilled_at: None,
+        }
     }
 
     /// Takes a token and says how long to wait until it exists.

@@ -54,7 +54,11 @@ impl<K: Clone + Eq + Hash> ItemExponential<K> {
     /// Delays of `delay_base`, twice, four times, ... that, and at most `delay_max`.
     #[must_use]
     pub fn new(delay_base: Duration, delay_max: Duration) -> Self {
-        Self { failures: Failures::new(delay_max), delay_base, delay_max }
+        Self {
+            failures: Failures::new(delay_max),
+            delay_base,
+            delay_max,
+        }
     }
 
     /// Number of keys whose failures are remembered.
@@ -69,7 +73,12 @@ impl<K: Clone + Eq + Hash> ItemFastSlow<K> {
     #[must_use]
     pub fn new(delay_fast: Duration, delay_slow: Duration, fast_max: u32) -> Self {
         let failures = Failures::new(delay_fast.max(delay_slow));
-        Self { failures, delay_fast, delay_slow, fast_max }
+        Self {
+            failures,
+            delay_fast,
+            delay_slow,
+            fast_max,
+        }
     }
 }
 
@@ -96,7 +105,11 @@ impl<K: Clone + Eq + Hash + Send> RateLimiter<K> for ItemExponential<K> {
 impl<K: Clone + Eq + Hash + Send> RateLimiter<K> for ItemFastSlow<K> {
     fn when(&mut self, key: &K, now: Instant) -> Duration {
         let failures = self.failures.record(key, now);
-        if failures <= self.fast_max { self.delay_fast } else { self.delay_slow }
+        if failures <= self.fast_max {
+            self.delay_fast
+        } else {
+            self.delay_slow
+        }
     }
 
     fn forget(&mut self, key: &K) {
@@ -121,11 +134,21 @@ impl<K: Clone + Eq + Hash> Failures<K> {
     fn record(&mut self, key: &K, now: Instant) -> u32 {
         self.sweep(now);
         let Some(failure) = self.counts.get_mut(key) else {
-            self.counts.insert(key.clone(), Failure { count: 1, last: now });
+            self.counts.insert(
+                key.clone(),
+                Failure {
+                    count: 1,
+                    last: now,
+                },
+            );
             return 1;
         };
         let is_forgotten = now.saturating_duration_since(failure.last) > self.ttl;
-        failure.count = if is_forgotten { 1 } else { failure.count.saturating_add(1) };
+        failure.count = if is_forgotten {
+            1
+        } else {
+            failure.count.saturating_add(1)
+        };
         failure.last = now;
         failure.count
     }
@@ -135,7 +158,8 @@ impl<K: Clone + Eq + Hash> Failures<K> {
             return;
         }
         let ttl = self.ttl;
-        self.counts.retain(|_, failure| now.saturating_duration_since(failure.last) <= ttl);
+        self.counts
+            .retain(|_, failure| now.saturating_duration_since(failure.last) <= ttl);
         self.sweep_at = (self.counts.len() * 2).max(SWEEP_AT_MIN);
     }
 

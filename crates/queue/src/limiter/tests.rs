@@ -8,7 +8,11 @@ const MS: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
 
 /// The delays of `calls` failures of `key` in a row.
-fn delays(limiter: &mut impl RateLimiter<&'static str>, key: &'static str, calls: usize) -> Vec<Duration> {
+fn delays(
+    limiter: &mut impl RateLimiter<&'static str>,
+    key: &'static str,
+    calls: usize,
+) -> Vec<Duration> {
     let now = Instant::now();
     (0..calls).map(|_| limiter.when(&key, now)).collect()
 }
@@ -16,7 +20,10 @@ fn delays(limiter: &mut impl RateLimiter<&'static str>, key: &'static str, calls
 #[test]
 fn exponential_delay_doubles_per_key_until_forgotten() {
     let mut limiter = ItemExponential::new(MS, SECOND);
-    assert_eq!(delays(&mut limiter, "one", 5), [1, 2, 4, 8, 16].map(|n| n * MS));
+    assert_eq!(
+        delays(&mut limiter, "one", 5),
+        [1, 2, 4, 8, 16].map(|n| n * MS)
+    );
     assert_eq!(limiter.num_requeues(&"one"), 5);
     assert_eq!(delays(&mut limiter, "two", 2), [MS, 2 * MS]);
     assert_eq!(limiter.num_requeues(&"two"), 2);
@@ -45,7 +52,11 @@ fn controller_back_off_reaches_its_maximum_at_the_nineteenth_failure() {
 #[test]
 fn zero_base_never_delays() {
     let mut limiter = ItemExponential::new(Duration::ZERO, SECOND);
-    assert!(delays(&mut limiter, "one", 300).iter().all(Duration::is_zero));
+    assert!(
+        delays(&mut limiter, "one", 300)
+            .iter()
+            .all(Duration::is_zero)
+    );
 }
 
 #[test]
@@ -60,8 +71,10 @@ fn fast_delay_turns_slow_after_its_share() {
 
 #[test]
 fn max_of_takes_the_longer_delay_and_charges_both() {
-    let mut limiter =
-        MaxOf(ItemFastSlow::new(5 * MS, 3 * SECOND, 3), ItemExponential::new(MS, SECOND));
+    let mut limiter = MaxOf(
+        ItemFastSlow::new(5 * MS, 3 * SECOND, 3),
+        ItemExponential::new(MS, SECOND),
+    );
     let expected = [5 * MS, 5 * MS, 5 * MS, 3 * SECOND, 3 * SECOND];
     assert_eq!(delays(&mut limiter, "one", 5), expected);
     assert_eq!(limiter.num_requeues(&"one"), 5);
@@ -75,7 +88,10 @@ fn max_of_takes_the_longer_delay_and_charges_both() {
 #[test]
 fn max_wait_cuts_longer_delays() {
     let mut limiter = MaxWait::new(ItemExponential::new(300 * MS, 10 * SECOND), SECOND);
-    assert_eq!(delays(&mut limiter, "one", 4), [300 * MS, 600 * MS, SECOND, SECOND]);
+    assert_eq!(
+        delays(&mut limiter, "one", 4),
+        [300 * MS, 600 * MS, SECOND, SECOND]
+    );
     assert_eq!(limiter.num_requeues(&"one"), 4);
     limiter.forget(&"one");
     assert_eq!(limiter.num_requeues(&"one"), 0);
@@ -130,7 +146,11 @@ fn failures_of_a_key_that_is_not_retried_any_more_expire() {
     for key in 1..100_000 {
         limiter.when(&key, start + key * SECOND / 1000);
     }
-    assert!(limiter.tracked() < 10_000, "{} keys are remembered", limiter.tracked());
+    assert!(
+        limiter.tracked() < 10_000,
+        "{} keys are remembered",
+        limiter.tracked()
+    );
 }
 
 proptest! {

@@ -23,7 +23,10 @@ pub struct Builder<K> {
 
 impl<K: Clone + Eq + Hash + Send + 'static> Builder<K> {
     pub(super) fn new() -> Self {
-        Self { name: None, limiter: Box::new(controller_limiter()) }
+        Self {
+            name: None,
+            limiter: Box::new(controller_limiter()),
+        }
     }
 
     /// Names the queue, which turns its metrics on. Counting reads the clock at each step, so a
@@ -55,12 +58,16 @@ impl<K: Clone + Eq + Hash + Send + 'static> Builder<K> {
             }),
             drained: Notify::new(),
         };
-        WorkQueue { shared: Arc::new(shared) }
+        WorkQueue {
+            shared: Arc::new(shared),
+        }
     }
 }
 
 impl<K> fmt::Debug for Builder<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Builder").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("Builder")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
     }
 }

@@ -49,12 +49,20 @@ impl<K: Clone + Eq + Hash + Send + 'static> WorkQueue<K> {
     /// handed out. Dropping the future is safe: no key is lost.
     pub async fn get(&self) -> Option<Item<'_, K>> {
         let shared = &*self.shared;
-        let mut seat = Seat { shared, ticket: None };
+        let mut seat = Seat {
+            shared,
+            ticket: None,
+        };
         let mut turn = poll_fn(|cx| seat.poll(cx)).await;
         loop {
             let due = match turn {
                 Turn::Work(Handout { id, key, priority }) => {
-                    return Some(Item { shared, id, key, priority });
+                    return Some(Item {
+                        shared,
+                        id,
+                        key,
+                        priority,
+                    });
                 }
                 Turn::Closed => return None,
                 Turn::SleepUntil(due) => due,
@@ -146,6 +154,8 @@ impl<K: Clone + Eq> Drop for Item<'_, K> {
 
 impl<K: Clone + Eq + fmt::Debug> fmt::Debug for Item<'_, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Item").field("key", &self.key).finish_non_exhaustive()
+        f.debug_struct("Item")
+            .field("key", &self.key)
+            .finish_non_exhaustive()
     }
 }

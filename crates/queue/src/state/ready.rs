@@ -31,7 +31,12 @@ pub(crate) struct Ready {
 
 impl Ready {
     pub(crate) const fn new() -> Self {
-        Self { levels: Vec::new(), len: 0, seq: 0, passed_over: 0 }
+        Self {
+            levels: Vec::new(),
+            len: 0,
+            seq: 0,
+            passed_over: 0,
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -68,7 +73,10 @@ impl Ready {
             self.passed_over += 1;
             top
         };
-        let id = self.levels[level].list.front().expect("invariant: the level has a key");
+        let id = self.levels[level]
+            .list
+            .front()
+            .expect("invariant: the level has a key");
         self.take(slots, level, id);
         Some(id)
     }
@@ -98,10 +106,20 @@ impl Ready {
         {
             return 0;
         }
-        match self.levels.binary_search_by(|level| priority.cmp(&level.priority)) {
+        match self
+            .levels
+            .binary_search_by(|level| priority.cmp(&level.priority))
+        {
             Ok(at) => at,
             Err(at) => {
-                self.levels.insert(at, Level { priority, list: List::EMPTY, len: 0 });
+                self.levels.insert(
+                    at,
+                    Level {
+                        priority,
+                        list: List::EMPTY,
+                        len: 0,
+                    },
+                );
                 at
             }
         }

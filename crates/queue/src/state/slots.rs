@@ -100,13 +100,19 @@ pub(crate) fn fold(hash: u64) -> u32 {
 
 impl<K: Eq> Slots<K> {
     pub(crate) fn new() -> Self {
-        Self { slots: Vec::new(), table: HashTable::new(), free: NIL }
+        Self {
+            slots: Vec::new(),
+            table: HashTable::new(),
+            free: NIL,
+        }
     }
 
     pub(crate) fn find(&self, hash: u32, key: &K) -> Option<SlotId> {
         let slots = &self.slots;
         self.table
-            .find(unfold(hash), |&id| slots[id as usize].key.as_ref() == Some(key))
+            .find(unfold(hash), |&id| {
+                slots[id as usize].key.as_ref() == Some(key)
+            })
             .copied()
     }
 
@@ -133,13 +139,17 @@ impl<K: Eq> Slots<K> {
             started_at: 0,
         });
         let slots = &self.slots;
-        self.table.insert_unique(unfold(hash), id, |&other| unfold(slots[other as usize].hash));
+        self.table.insert_unique(unfold(hash), id, |&other| {
+            unfold(slots[other as usize].hash)
+        });
         id
     }
 
     fn allocate(&mut self, slot: Slot<K>) -> SlotId {
         if self.free == NIL {
-            let id = SlotId::try_from(self.slots.len()).ok().filter(|&id| id != NIL);
+            let id = SlotId::try_from(self.slots.len())
+                .ok()
+                .filter(|&id| id != NIL);
             self.slots.push(slot);
             return id.expect("invariant: fewer than 2^32 keys fit in memory");
         }
@@ -156,7 +166,10 @@ impl<K: Eq> Slots<K> {
         let key = slot.key.take();
         slot.next = self.free;
         self.free = id;
-        match self.table.find_entry(unfold(slot.hash), |&other| other == id) {
+        match self
+            .table
+            .find_entry(unfold(slot.hash), |&other| other == id)
+        {
             Ok(entry) => drop(entry.remove()),
             Err(_) => unreachable!("a used slot is in the table"),
         }
@@ -189,7 +202,10 @@ pub(crate) struct List {
 }
 
 impl List {
-    pub(crate) const EMPTY: Self = Self { head: NIL, tail: NIL };
+    pub(crate) const EMPTY: Self = Self {
+        head: NIL,
+        tail: NIL,
+    };
 
     pub(crate) fn front(self) -> Option<SlotId> {
         (self.head != NIL).then_some(self.head)
