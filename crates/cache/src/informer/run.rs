@@ -1,0 +1,138 @@
+//! The life of an informer.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::{
+    sync::oneshot,
+    task::JoinHandle,
+    time::{Instant, sleep},
+};
+
+use super::{Shared, SharedInformer, memory::BudgetWatch};
+use crate::{fifo::Batch, reflector::Reflector};
+
+impl<K: 'static> SharedInformer<K> {
+    /// Lists, watches, and tells the handlers, until `stop` is there. Then the watch is closed,
+    /// handlers end the call they are in, and this returns when all of it has ended.
+    ///
+    /// An informer runs once; a second run returns at once. Dropping the future stops it too, but
+    /// does not wait for the handlers.
+    pub async fn run(&self, stop: impl Future<Output = ()>) {
+        let Some(reflector) = self.shared.reflector.lock().take() else {
+            tracing::warn!(informer = %self.shared.name, "the informer has been started already");
+            return;
+        };
+        let Ok(resync) = self.shared.fanout.start() else {
+            return;
+        };
+        let run = Run::start(self.shared.clone(), reflector);
+        tokio::select! {
+            biased;
+            () = stop => {}
+            () = self.shared.process() => {}
+            () = self.shared.resync(resync) => {}
+        }
+        run.join().await;
+    }
+}
+
+impl Shared {
+    /// Applies batches until the queue is closed.
+    async fn process(&self) {
+        let mut budget = BudgetWatch::default();
+        while let Some(mut batch) = self.fifo.pop().await {
+            self.apply(&mut batch);
+            drop(batch);
+            let is_synced = self.fifo.has_synced();
+            self.has_synced
+                .send_if_modified(|known| !std::mem::replace(known, is_synced) && is_synced);
+            budget.look(self);
+            tokio::task::coop::consume_budget().await;
+        }
+    }
+
+    fn apply(&self, batch: &mut Batch) {
+        let started = Instant::now();
+        self.fanout.apply(batch);
+        let snapshot = self.store.snapshot();
+        // Whoever waits for a revision finds it in the store.
+        self.revision.send_if_modified(|known| {
+            let is_news = known.as_ref() != snapshot.revision();
+            if is_news {
+                *known = snapshot.revision().cloned();
+            }
+            is_news
+        });
+        self.metrics.processed(started.elapsed());
+        self.metrics.stored(snapshot.len(), snapshot.revision());
+        self.metrics.queued(self.fifo.len());
+    }
+
+    /// Repeats the store to handlers that asked for it.
+    async fn resync(&self, period: Duration) {
+        if period.is_zero() {
+            return std::future::pending().await;
+        }
+        loop {
+            sleep(period).await;
+            if self.fanout.should_resync() {
+                self.fifo.resync();
+            }
+        }
+    }
+}
+
+/// A run, which is over when this is dropped.
+struct Run {
+    shared: Arc<Shared>,
+    /// Dropping it stops the reflector.
+    stop_reflector: Option<oneshot::Sender<()>>,
+    reflector: Option<JoinHandle<()>>,
+    handlers: Vec<JoinHandle<()>>,
+}
+
+impl Run {
+    /// The reflector has a task of its own, so that decoding and applying overlap.
+    fn start(shared: Arc<Shared>, reflector: Reflector) -> Self {
+        let (stop_reflector, stopped) = oneshot::channel::<()>();
+        let stopped = async move {
+            let _ = stopped.await;
+        };
+        let reflector = Some(tokio::spawn(reflector.run(stopped)));
+        Self {
+            shared,
+            stop_reflector: Some(stop_reflector),
+            reflector,
+            handlers: Vec::new(),
+        }
+    }
+
+    async fn join(mut self) {
+        self.stop();
+        if let Some(reflector) = self.reflector.take() {
+            ended(reflector).await;
+        }
+        for handler in std::mem::take(&mut self.handlers) {
+            ended(handler).await;
+        }
+    }
+
+    fn stop(&mut self) {
+        self.stop_reflector = None;
+        self.shared.fifo.close();
+        self.handlers.extend(self.shared.fanout.stop());
+        self.shared.is_stopped.send_replace(true);
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+async fn ended(task: JoinHandle<()>) {
+    if let Err(error) = task.await {
+        tracing::error!(%error, "a task of an informer did not end well");
+    }
+}

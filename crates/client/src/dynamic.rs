@@ -1,0 +1,289 @@
+//! `DynamicClient`: any resource, as documents.
+
+use http::Method;
+use windlass_core::{Doc, Gvr};
+
+use crate::path::ResourcePath;
+use crate::rest::Request;
+use crate::{
+    Cause, DeleteOptions, Error, List, ListOptions, ListStream, Outcome, Patch, RestClient, Status,
+    WatchOptions, WatchStream, WriteOptions, pager,
+};
+
+/// A client for resources that are known only while the program runs.
+#[derive(Clone, Debug)]
+pub struct DynamicClient {
+    rest: RestClient,
+}
+
+impl DynamicClient {
+    /// A dynamic client over a REST client.
+    #[must_use]
+    pub fn new(rest: RestClient) -> Self {
+        Self { rest }
+    }
+
+    /// The verbs of one resource, in all namespaces or outside of any.
+    #[must_use]
+    pub fn resource(&self, resource: Gvr) -> DynamicApi {
+        DynamicApi { rest: self.rest.clone(), resource, namespace: None }
+    }
+}
+
+/// The verbs of one resource.
+#[derive(Clone, Debug)]
+pub struct DynamicApi {
+    rest: RestClient,
+    resource: Gvr,
+    namespace: Option<String>,
+}
+
+/// What came of a deletion.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Deletion {
+    /// The object is gone.
+    Done(Status),
+    /// The object is still there, in this state: it shuts down, or a finalizer holds it.
+    Started(Doc),
+}
+
+impl DynamicApi {
+    /// The same resource in one namespace.
+    #[must_use]
+    pub fn namespaced(mut self, namespace: impl Into<String>) -> Self {
+        self.namespace = Some(namespace.into());
+        self
+    }
+
+    /// The same resource in all namespaces, or outside of any.
+    #[must_use]
+    pub fn all(mut self) -> Self {
+        self.namespace = None;
+        self
+    }
+
+    /// The resource.
+    #[must_use]
+    pub fn gvr(&self) -> &Gvr {
+        &self.resource
+    }
+
+    /// The REST client below.
+    #[must_use]
+    pub fn rest(&self) -> &RestClient {
+        &self.rest
+    }
+
+    fn path(&self) -> ResourcePath<'_> {
+        ResourcePath::new(&self.resource, self.namespace.as_deref())
+    }
+
+    /// Reads one object.
+    ///
+    /// # Errors
+    /// When there is no such object, or no answer.
+    pub async fn get(&self, name: &str) -> Result<Doc, Error> {
+        self.rest.get(self.path().object(name)?).into_doc().await
+    }
+
+    /// Reads the metadata of one object.
+    ///
+    /// # Errors
+    /// When there is no such object, or no answer.
+    pub async fn get_metadata(&self, name: &str) -> Result<Doc, Error> {
+        self.rest.partial(self.path().object(name)?).into_doc().await
+    }
+
+    /// Reads one page of objects; all of them if the options set no limit.
+    ///
+    /// # Errors
+    /// When the list does not come completely.
+    pub async fn list(&self, options: &ListOptions) -> Result<List, Error> {
+        let stream = self.list_stream(options).await?;
+        let name = format!("GET {}", self.path().collection()?);
+        stream.collect().await.map_err(|error| error.into_error(&name))
+    }
+
+    /// Reads all pages of objects.
+    ///
+    /// # Errors
+    /// When one of the pages does not come completely.
+    pub async fn list_all(&self, options: &ListOptions) -> Result<List, Error> {
+        pager::list_all(self, options).await
+    }
+
+    /// Reads objects one by one, while they arrive.
+    ///
+    /// # Errors
+    /// When the server does not answer with a list.
+    pub async fn list_stream(&self, options: &ListOptions) -> Result<ListStream, Error> {
+        self.rest.list(&self.resource, self.namespace.as_deref(), options).await
+    }
+
+    /// Follows the changes of objects.
+    ///
+    /// # Errors
+    /// When the server does not begin to answer.
+    pub async fn watch(&self, options: &WatchOptions) -> Result<WatchStream, Error> {
+        self.rest.watch(&self.resource, self.namespace.as_deref(), options).await
+    }
+
+    /// Creates an object.
+    ///
+    /// # Errors
+    /// When it exists, is refused, or when nothing is known about it.
+    pub async fn create(&self, object: &Doc, options: &WriteOptions) -> Result<Doc, Error> {
+        let request = self.rest.post(self.path().collection()?);
+        request.params(options.params()).doc(object).into_doc().await
+    }
+
+    /// Replaces an object by its name. With a resource version, only if it has not changed since.
+    ///
+    /// # Errors
+    /// When it has changed, is refused, or when nothing is known about it.
+    pub async fn update(&self, object: &Doc, options: &WriteOptions) -> Result<Doc, Error> {
+        let request = self.rest.put(self.path().object(name_of(object))?);
+        request.params(options.params()).doc(object).into_doc().await
+    }
+
+    /// Replaces the status of an object, and nothing else.
+    ///
+    /// # Errors
+    /// When it has changed, is refused, or when nothing is known about it.
+    pub async fn update_status(&self, object: &Doc, options: &WriteOptions) -> Result<Doc, Error> {
+        self.update_part(name_of(object), "status", object, options).await
+    }
+
+    /// Changes an object.
+    ///
+    /// # Errors
+    /// When it does not exist, the change is refused, or when nothing is known about it.
+    pub async fn patch(
+        &self,
+        name: &str,
+        patch: &Patch,
+        options: &WriteOptions,
+    ) -> Result<Doc, Error> {
+        let request = self.rest.patch(self.path().object(name)?);
+        send_patch(request, patch, options).await
+    }
+
+    /// Changes the status of an object.
+    ///
+    /// # Errors
+    /// When it does not exist, the change is refused, or when nothing is known about it.
+    pub async fn patch_status(
+        &self,
+        name: &str,
+        patch: &Patch,
+        options: &WriteOptions,
+    ) -> Result<Doc, Error> {
+        self.patch_part(name, "status", patch, options).await
+    }
+
+    /// Deletes an object.
+    ///
+    /// # Errors
+    /// When it does not exist, is not the one that is meant, or when nothing is known about it.
+    pub async fn delete(&self, name: &str, options: &DeleteOptions) -> Result<Deletion, Error> {
+        let request = self.rest.delete(self.path().object(name)?).json(&options.body());
+        let answer = request.into_doc().await?;
+        if answer.str_at("/kind") != "Status" {
+            return Ok(Deletion::Started(answer));
+        }
+        Ok(Deletion::Done(answer.decode().unwrap_or_default()))
+    }
+
+    /// Deletes all objects that the options select.
+    ///
+    /// # Errors
+    /// When one of them cannot be deleted; others may be gone by then.
+    pub async fn delete_collection(
+        &self,
+        options: &DeleteOptions,
+        which: &ListOptions,
+    ) -> Result<(), Error> {
+        let request = self.rest.delete(self.path().collection()?).params(which.params());
+        request.json(&options.body()).bytes().await.map(drop)
+    }
+
+    /// Reads a part of an object, such as its `scale`.
+    ///
+    /// # Errors
+    /// When there is no such object or part, or no answer.
+    pub async fn get_part(&self, name: &str, part: &str) -> Result<Doc, Error> {
+        self.rest.get(self.path().subresource(name, part)?).into_doc().await
+    }
+
+    /// Posts to a part of an object, such as its `binding` or `eviction`.
+    ///
+    /// # Errors
+    /// When it is refused, or when nothing is known about it.
+    pub async fn create_part(
+        &self,
+        name: &str,
+        part: &str,
+        content: &Doc,
+        options: &WriteOptions,
+    ) -> Result<Doc, Error> {
+        self.write_part(Method::POST, name, part, options)?.doc(content).into_doc().await
+    }
+
+    /// Replaces a part of an object.
+    ///
+    /// # Errors
+    /// When it has changed, is refused, or when nothing is known about it.
+    pub async fn update_part(
+        &self,
+        name: &str,
+        part: &str,
+        content: &Doc,
+        options: &WriteOptions,
+    ) -> Result<Doc, Error> {
+        self.write_part(Method::PUT, name, part, options)?.doc(content).into_doc().await
+    }
+
+    /// Changes a part of an object.
+    ///
+    /// # Errors
+    /// When it does not exist, the change is refused, or when nothing is known about it.
+    pub async fn patch_part(
+        &self,
+        name: &str,
+        part: &str,
+        patch: &Patch,
+        options: &WriteOptions,
+    ) -> Result<Doc, Error> {
+        let request = self.rest.patch(self.path().subresource(name, part)?);
+        send_patch(request, patch, options).await
+    }
+
+    fn write_part(
+        &self,
+        method: Method,
+        name: &str,
+        part: &str,
+        options: &WriteOptions,
+    ) -> Result<Request, Error> {
+        let path = self.path().subresource(name, part)?;
+        Ok(self.rest.request(method, path).params(options.params()))
+    }
+}
+
+fn name_of(object: &Doc) -> &str {
+    object.str_at("/metadata/name")
+}
+
+async fn send_patch(
+    request: Request,
+    patch: &Patch,
+    options: &WriteOptions,
+) -> Result<Doc, Error> {
+    // The server would refuse it with a long text; this one says what to do.
+    if matches!(patch, Patch::Apply(_)) && options.field_manager.is_empty() {
+        let problem = "apply needs a field manager".to_owned();
+        return Err(Error::new(Outcome::NotSent, "PATCH", Cause::Malformed(problem)));
+    }
+    let request = request.params(options.params());
+    request.typed_doc(patch.content_type(), patch.doc()).into_doc().await
+}

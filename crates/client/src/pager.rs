@@ -1,0 +1,44 @@
+//! Lists in pages.
+
+use crate::{DynamicApi, Error, List, ListOptions};
+
+/// Page size where the options name none, as in client-go.
+const PAGE_SIZE: u32 = 500;
+
+/// Reads all pages of a list.
+///
+/// The list has the resource version of its first page. A server forgets the state that later
+/// pages continue from after some minutes; then everything is read once more in one piece.
+pub(crate) async fn list_all(api: &DynamicApi, options: &ListOptions) -> Result<List, Error> {
+    let mut page = options.clone();
+    if page.limit == 0 {
+        page.limit = PAGE_SIZE;
+    }
+    let mut all: Option<List> = None;
+    loop {
+        let next = match api.list(&page).await {
+            Err(error) if error.is_gone() && !page.continue_token.is_empty() => {
+                let whole = ListOptions { limit: 0, ..options.clone() };
+                return api.list(&whole).await;
+            }
+            next => next?,
+        };
+        next.head.continue_token().clone_into(&mut page.continue_token);
+        // A server refuses both together with a token, which names the state already.
+        page.resource_version.clear();
+        page.version_match = None;
+        let all = match &mut all {
+            None => all.insert(next),
+            Some(all) => {
+                all.items.extend(next.items);
+                all.undecodable.extend(next.undecodable);
+                all
+            }
+        };
+        if page.continue_token.is_empty() {
+            let mut whole = std::mem::take(all);
+            whole.head.forget_pages();
+            return Ok(whole);
+        }
+    }
+}

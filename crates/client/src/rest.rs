@@ -1,0 +1,255 @@
+//! `RestClient`: requests by method and path, under limits.
+
+mod answer;
+mod reader;
+mod request;
+mod retry;
+mod throttle;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::Method;
+use windlass_core::Gvr;
+
+use crate::decode::{ITEM_BYTES_LIMIT, ListDecoder, WatchDecoder};
+use crate::metrics::Metrics;
+use crate::path::ResourcePath;
+use crate::transport::{Content, Transport};
+use crate::{Cause, Config, ConfigError, Error, ListOptions, ListStream, Outcome};
+use crate::{WatchOptions, WatchStream};
+
+pub use answer::Answer;
+pub(crate) use reader::{ReadError, Reader};
+pub use request::Request;
+pub use throttle::RateLimit;
+use throttle::Throttle;
+
+/// How long to wait for the answer to one request. An API server gives up after one minute.
+pub const TIMEOUT: Duration = Duration::from_secs(65);
+
+/// How often a request is repeated where that is safe, as in client-go.
+pub const RETRIES_LIMIT: u32 = 10;
+
+/// Longest answer that is held as a whole: a single object, or a discovery document.
+pub const BODY_BYTES_LIMIT: usize = 64 << 20;
+
+/// How much longer than it was asked to a server may keep a watch open.
+const WATCH_GRACE: Duration = Duration::from_secs(30);
+
+/// Content types of answers that hold only metadata.
+const PARTIAL: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+const PARTIAL_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+
+/// Limits and names that a client works under.
+#[derive(Clone, Debug)]
+pub struct RestOptions {
+    /// What the client calls itself.
+    pub user_agent: String,
+    /// How many requests it may send; `None` for any number. Watches are not counted.
+    pub rate_limit: Option<RateLimit>,
+    /// How long to wait for the answer to one request.
+    pub timeout: Duration,
+    /// How often a request is repeated where that is safe.
+    pub retries_limit: u32,
+    /// Longest item of a list or event of a watch.
+    pub item_bytes_limit: usize,
+    /// Longest answer that is held as a whole.
+    pub body_bytes_limit: usize,
+    /// The namespace for those who name none.
+    pub default_namespace: String,
+    /// The server's name in metrics.
+    pub host: String,
+    /// Where requests are counted.
+    pub metrics: Metrics,
+}
+
+impl Default for RestOptions {
+    fn default() -> Self {
+        Self {
+            user_agent: user_agent(),
+            rate_limit: None,
+            timeout: TIMEOUT,
+            retries_limit: RETRIES_LIMIT,
+            item_bytes_limit: ITEM_BYTES_LIMIT,
+            body_bytes_limit: BODY_BYTES_LIMIT,
+            default_namespace: "default".to_owned(),
+            host: "local".to_owned(),
+            metrics: Metrics::default(),
+        }
+    }
+}
+
+/// A client that speaks in methods, paths and bodies. Clones share its limits.
+#[derive(Clone)]
+pub struct RestClient {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    transport: Transport,
+    options: RestOptions,
+    throttle: Option<Throttle>,
+}
+
+impl RestClient {
+    /// A client of the server that a configuration names.
+    ///
+    /// Nothing is sent yet. An exec plug-in runs now, away from the async threads.
+    ///
+    /// # Errors
+    /// When credentials or certificates cannot be read.
+    pub async fn connect(config: &Config) -> Result<Self, ConfigError> {
+        let transport = config.transport().await?;
+        Ok(Self::new(transport, config.rest_options()))
+    }
+
+    /// A client over any transport, such as a server in this process.
+    #[must_use]
+    pub fn new(transport: Transport, options: RestOptions) -> Self {
+        let throttle = options.rate_limit.map(Throttle::new);
+        Self { shared: Arc::new(Shared { transport, options, throttle }) }
+    }
+
+    /// The options it works under.
+    #[must_use]
+    pub fn options(&self) -> &RestOptions {
+        &self.shared.options
+    }
+
+    /// The namespace for those who name none.
+    #[must_use]
+    pub fn default_namespace(&self) -> &str {
+        &self.shared.options.default_namespace
+    }
+
+    /// A request by method and path, such as `/api/v1/nodes`.
+    #[must_use]
+    pub fn request(&self, method: Method, path: impl Into<String>) -> Request {
+        Request::new(self.clone(), method, path.into())
+    }
+
+    /// A GET.
+    #[must_use]
+    pub fn get(&self, path: impl Into<String>) -> Request {
+        self.request(Method::GET, path)
+    }
+
+    /// A POST.
+    #[must_use]
+    pub fn post(&self, path: impl Into<String>) -> Request {
+        self.request(Method::POST, path)
+    }
+
+    /// A PUT.
+    #[must_use]
+    pub fn put(&self, path: impl Into<String>) -> Request {
+        self.request(Method::PUT, path)
+    }
+
+    /// A PATCH; the content type says which sort.
+    #[must_use]
+    pub fn patch(&self, path: impl Into<String>) -> Request {
+        self.request(Method::PATCH, path)
+    }
+
+    /// A DELETE.
+    #[must_use]
+    pub fn delete(&self, path: impl Into<String>) -> Request {
+        self.request(Method::DELETE, path)
+    }
+
+    /// The objects of a resource, decoded while they arrive; all namespaces if none is named.
+    ///
+    /// # Errors
+    /// When the server does not answer with a list. What goes wrong later comes out of the stream.
+    pub async fn list(
+        &self,
+        resource: &Gvr,
+        namespace: Option<&str>,
+        options: &ListOptions,
+    ) -> Result<ListStream, Error> {
+        let path = ResourcePath::new(resource, namespace).collection();
+        let mut request = self.get(path?).params(options.params());
+        if options.is_metadata_only {
+            request = request.accept(PARTIAL_LIST);
+        }
+        if let Some(timeout) = options.timeout {
+            request = request.timeout(timeout);
+        }
+        let answer = request.send().await?;
+        answer.require_json()?;
+        let (name, timeout) = (answer.name().to_owned(), answer.timeout());
+        match answer.into_content() {
+            Content::List(list) => Ok(ListStream::local(list)),
+            Content::Body(body) => {
+                let limit = self.options().item_bytes_limit;
+                let decoder = ListDecoder::with_limit(options.prune.clone(), limit);
+                Ok(ListStream::wire(decoder, Reader::within(body, timeout)))
+            }
+            Content::Doc(doc) => Ok(ListStream::local(crate::list::from_doc(&doc))),
+            Content::Events(_) => Err(not_json(name)),
+        }
+    }
+
+    /// The changes of a resource, as they happen; all namespaces if none is named.
+    ///
+    /// # Errors
+    /// When the server does not begin to answer. What goes wrong later comes out of the stream.
+    pub async fn watch(
+        &self,
+        resource: &Gvr,
+        namespace: Option<&str>,
+        options: &WatchOptions,
+    ) -> Result<WatchStream, Error> {
+        let path = ResourcePath::new(resource, namespace).collection();
+        let mut request = self.get(path?).params(options.params()).watching();
+        if options.is_metadata_only {
+            request = request.accept(PARTIAL);
+        }
+        let answer = request.send().await?;
+        answer.require_json()?;
+        let name = answer.name().to_owned();
+        match answer.into_content() {
+            Content::Events(events) => Ok(WatchStream::local(events)),
+            Content::Body(body) => {
+                let RestOptions { item_bytes_limit, timeout, .. } = *self.options();
+                let decoder = WatchDecoder::with_limit(options.prune.clone(), item_bytes_limit);
+                let reader = match options.timeout {
+                    Some(asked) => Reader::until(body, asked.saturating_add(WATCH_GRACE)),
+                    None => Reader::endless(body),
+                };
+                Ok(WatchStream::wire(decoder, reader, timeout))
+            }
+            Content::Doc(_) | Content::List(_) => Err(not_json(name)),
+        }
+    }
+
+    /// The metadata of one object.
+    pub(crate) fn partial(&self, path: String) -> Request {
+        self.get(path).accept(PARTIAL)
+    }
+}
+
+fn not_json(request: String) -> Error {
+    let found = "documents of another sort".to_owned();
+    Error::new(Outcome::Unknown, request, Cause::ContentType { found })
+}
+
+/// The program's own name and version, in the form that API servers log.
+fn user_agent() -> String {
+    let program = std::env::args_os().next();
+    let program = program.as_deref().map(std::path::Path::new).and_then(std::path::Path::file_name);
+    let program = program.and_then(std::ffi::OsStr::to_str).unwrap_or("windlass");
+    let printable = |c: char| if c.is_ascii_graphic() { c } else { '_' };
+    let program: String = program.chars().map(printable).collect();
+    let (version, os) = (env!("CARGO_PKG_VERSION"), std::env::consts::OS);
+    format!("{program}/{version} ({os}/{}) windlass/{version}", std::env::consts::ARCH)
+}
+
+impl fmt::Debug for RestClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RestClient").field("host", &self.options().host).finish_non_exhaustive()
+    }
+}

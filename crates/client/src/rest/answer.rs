@@ -1,0 +1,242 @@
+//! The answer to a request.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, RETRY_AFTER};
+use http::{Method, StatusCode};
+use serde::de::DeserializeOwned;
+use windlass_core::{Doc, Duplicates, ParseOptions};
+
+use super::reader::{Collected, ReadError, Reader};
+use super::RestClient;
+use crate::status::StatusDetails;
+use crate::transport::Content;
+use crate::{Cause, Error, Outcome, Status};
+
+/// Longest error answer that is read.
+const STATUS_BYTES_LIMIT: usize = 1 << 20;
+
+/// How much of an error answer that is not a status is repeated.
+const MESSAGE_CHARS_LIMIT: usize = 256;
+
+/// The answer to a request: head read, content still to come.
+#[derive(Debug)]
+pub struct Answer {
+    client: RestClient,
+    /// Method and path.
+    name: String,
+    method: Method,
+    timeout: Duration,
+    status: StatusCode,
+    headers: HeaderMap,
+    content: Content,
+}
+
+impl Answer {
+    pub(super) fn new(
+        client: RestClient,
+        name: String,
+        method: Method,
+        timeout: Duration,
+        response: http::Response<Content>,
+    ) -> Self {
+        let (parts, content) = response.into_parts();
+        Self { client, name, method, timeout, status: parts.status, headers: parts.headers, content }
+    }
+
+    /// The status code.
+    #[must_use]
+    pub fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// The headers.
+    #[must_use]
+    pub fn headers(&self) -> &HeaderMap {
+        &self.headers
+    }
+
+    /// The content, as it comes.
+    #[must_use]
+    pub fn into_content(self) -> Content {
+        self.content
+    }
+
+    /// The content as bytes.
+    ///
+    /// # Errors
+    /// When it does not come completely, or is longer than the limit.
+    pub async fn bytes(self) -> Result<Bytes, Error> {
+        self.require_plain()?;
+        match self.content {
+            Content::Body(_) => self.collect().await,
+            Content::Doc(doc) => Ok(doc.to_json().into()),
+            Content::List(_) | Content::Events(_) => Err(super::not_json(self.name)),
+        }
+    }
+
+    /// The content as a document.
+    ///
+    /// # Errors
+    /// When it does not come completely, or is not JSON.
+    pub async fn doc(self) -> Result<Doc, Error> {
+        self.require_json()?;
+        match self.content {
+            Content::Doc(doc) => Ok(doc),
+            Content::Body(_) => {
+                let (name, limit) = (self.name.clone(), self.client.options().body_bytes_limit);
+                let bytes = self.collect().await?;
+                parse(&bytes, limit).map_err(|cause| Error::new(Outcome::Unknown, name, cause))
+            }
+            Content::List(_) | Content::Events(_) => Err(super::not_json(self.name)),
+        }
+    }
+
+    /// The content as a value of a type.
+    ///
+    /// # Errors
+    /// When it does not come completely, or is not of this type.
+    pub async fn decode<T: DeserializeOwned>(self) -> Result<T, Error> {
+        let name = self.name.clone();
+        let doc = self.doc().await?;
+        doc.decode().map_err(|error| {
+            Error::new(Outcome::Unknown, name, Cause::Decode(Box::new(error)))
+        })
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    /// Refuses content that is not what every API server sends.
+    pub(super) fn require_json(&self) -> Result<(), Error> {
+        self.require_plain()?;
+        if !matches!(self.content, Content::Body(_)) || is_json(&self.headers) {
+            return Ok(());
+        }
+        let found = header(&self.headers, CONTENT_TYPE).to_owned();
+        Err(Error::new(Outcome::Unknown, &*self.name, Cause::ContentType { found }))
+    }
+
+    /// Refuses compressed content: we never ask for it, and a few bytes of it can become many.
+    fn require_plain(&self) -> Result<(), Error> {
+        match header(&self.headers, CONTENT_ENCODING) {
+            "" | "identity" => Ok(()),
+            found => {
+                let cause = Cause::Encoding { found: found.to_owned() };
+                Err(Error::new(Outcome::Unknown, &*self.name, cause))
+            }
+        }
+    }
+
+    async fn collect(self) -> Result<Bytes, Error> {
+        let limit = self.client.options().body_bytes_limit;
+        let Content::Body(body) = self.content else {
+            return Ok(Bytes::new());
+        };
+        let collected = Reader::within(body, self.timeout).collect(limit).await;
+        let cause = match collected {
+            Ok(Collected::Whole(bytes)) => {
+                let options = self.client.options();
+                options.metrics.response_size(&self.method, &options.host, bytes.len());
+                return Ok(bytes);
+            }
+            Ok(Collected::TooLong) => Cause::TooLong { limit },
+            Err(ReadError::Timeout(all)) => Cause::Timeout(all),
+            Err(ReadError::Connection(source)) => Cause::Connection(source),
+        };
+        Err(Error::new(Outcome::Unknown, self.name, cause))
+    }
+
+    /// What a server that did not succeed has to say.
+    pub(super) async fn into_status(self) -> Status {
+        let (code, headers) = (self.status, self.headers);
+        let mut status = match self.content {
+            Content::Doc(doc) => doc.decode().unwrap_or_default(),
+            Content::Body(body) if header(&headers, CONTENT_ENCODING).is_empty() => {
+                let collected = Reader::within(body, self.timeout).collect(STATUS_BYTES_LIMIT).await;
+                match collected {
+                    Ok(Collected::Whole(bytes)) if is_json(&headers) => {
+                        decode_status(&bytes).unwrap_or_default()
+                    }
+                    Ok(Collected::Whole(bytes)) => Status {
+                        message: first_line(&headers, &bytes),
+                        ..Status::default()
+                    },
+                    _ => Status::default(),
+                }
+            }
+            _ => Status::default(),
+        };
+        status.code = code.as_u16();
+        if status.reason.is_empty() {
+            reason(code).clone_into(&mut status.reason);
+        }
+        if status.retry_after().is_none() && let Some(wait) = retry_after(&headers) {
+            let details = status.details.get_or_insert_with(StatusDetails::default);
+            details.retry_after_seconds = wait.as_secs().try_into().unwrap_or(i64::MAX);
+        }
+        status
+    }
+}
+
+/// How long the server asks to wait. Only the form in seconds: no API server sends a date.
+pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    header(headers, RETRY_AFTER).trim().parse().ok().map(Duration::from_secs)
+}
+
+fn header(headers: &HeaderMap, name: http::HeaderName) -> &str {
+    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let essence = header(headers, CONTENT_TYPE).split(';').next().unwrap_or_default();
+    essence.trim().eq_ignore_ascii_case("application/json")
+}
+
+fn parse(bytes: &[u8], bytes_limit: usize) -> Result<Doc, Cause> {
+    let duplicates = Duplicates::KeepLast;
+    let options = ParseOptions { bytes_limit, duplicates, ..ParseOptions::default() };
+    Doc::parse_with(bytes, &options).map_err(Cause::Parse)
+}
+
+fn decode_status(bytes: &[u8]) -> Option<Status> {
+    parse(bytes, STATUS_BYTES_LIMIT).ok()?.decode().ok()
+}
+
+/// The start of a plain text; a page of HTML is no message.
+fn first_line(headers: &HeaderMap, bytes: &[u8]) -> String {
+    if !header(headers, CONTENT_TYPE).starts_with("text/plain") {
+        return String::new();
+    }
+    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(4 * MESSAGE_CHARS_LIMIT)]);
+    let line = text.lines().next().unwrap_or_default();
+    line.chars().filter(|c| !c.is_control()).take(MESSAGE_CHARS_LIMIT).collect()
+}
+
+/// The reason behind a code that came without one, as from a proxy.
+fn reason(code: StatusCode) -> &'static str {
+    match code.as_u16() {
+        400 => "BadRequest",
+        401 => "Unauthorized",
+        403 => "Forbidden",
+        404 => "NotFound",
+        405 => "MethodNotAllowed",
+        406 => "NotAcceptable",
+        409 => "Conflict",
+        410 => "Gone",
+        413 => "RequestEntityTooLarge",
+        415 => "UnsupportedMediaType",
+        422 => "Invalid",
+        429 => "TooManyRequests",
+        500 => "InternalError",
+        503 => "ServiceUnavailable",
+        504 => "Timeout",
+        _ => "",
+    }
+}

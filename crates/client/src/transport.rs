@@ -1,0 +1,264 @@
+//! The seam between a client and a server: one request in, one answer out.
+//!
+//! A [`Transport`] is any [`tower::Service`] from [`http::Request<Payload>`] to
+//! [`http::Response<Content>`]. Over the network both are bytes. A server in the same process may
+//! take and give [`Doc`]s instead, so that an object crosses without being written and parsed.
+//! Layers for faults, recording and the like wrap a transport with [`Transport::layer`].
+
+mod body;
+mod wire;
+mod lanes;
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_core::Stream;
+use http_body_util::Full;
+use tower::{Layer, Service, ServiceExt};
+use windlass_core::Doc;
+
+use crate::watch::{WatchError, WatchEvent};
+
+pub use body::Body;
+pub(crate) use wire::connect;
+
+/// Any error, as tower passes it on.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// A future that is sent between threads.
+pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// What a request carries.
+#[derive(Clone, Default)]
+pub enum Payload {
+    /// Nothing.
+    #[default]
+    Empty,
+    /// Bytes as they go over the wire.
+    Bytes(Bytes),
+    /// A document, which is written as JSON only if it leaves the process.
+    Doc(Doc),
+}
+
+/// What an answer carries.
+#[derive(Debug)]
+pub enum Content {
+    /// Bytes, as they arrive.
+    Body(Body),
+    /// One document.
+    Doc(Doc),
+    /// The items of a list.
+    List(DocList),
+    /// The events of a watch.
+    Events(Events),
+}
+
+/// A list whose items are documents already.
+pub struct DocList {
+    /// The `apiVersion` of the list.
+    pub api_version: String,
+    /// The `kind` of the list, such as `PodList`.
+    pub kind: String,
+    /// The `metadata` of the list.
+    pub metadata: Doc,
+    /// The items.
+    pub items: Box<dyn Iterator<Item = Doc> + Send>,
+}
+
+/// The events of a watch, as documents.
+pub struct Events(Pin<Box<dyn Stream<Item = Result<WatchEvent, WatchError>> + Send>>);
+
+/// Marks a request as a watch. A transport keeps watches apart from other requests, so that
+/// neither waits for the other on one connection.
+#[derive(Clone, Copy, Debug)]
+pub struct Watching;
+
+/// Says whether a request that failed in the transport had left the process.
+///
+/// A service may return this as its error; any other error is taken for a request that may have
+/// arrived.
+#[derive(Debug, thiserror::Error)]
+#[error("{source}")]
+pub struct TransportError {
+    /// Whether the server may have seen the request.
+    pub may_have_arrived: bool,
+    /// What went wrong.
+    #[source]
+    pub source: BoxError,
+}
+
+/// A shared handle to whatever answers requests.
+#[derive(Clone)]
+pub struct Transport(Arc<dyn Call>);
+
+/// The answer of a transport.
+pub(crate) type Answer = Result<http::Response<Content>, BoxError>;
+
+trait Call: Send + Sync {
+    fn call(&self, request: http::Request<Payload>) -> BoxFuture<Answer>;
+}
+
+struct ServiceCall<S>(S);
+
+impl<S> Call for ServiceCall<S>
+where
+    S: Service<http::Request<Payload>, Response = http::Response<Content>>,
+    S: Clone + Send + Sync + 'static,
+    S::Future: Send,
+    S::Error: Into<BoxError>,
+{
+    fn call(&self, request: http::Request<Payload>) -> BoxFuture<Answer> {
+        let service = self.0.clone();
+        Box::pin(async move { service.oneshot(request).await.map_err(Into::into) })
+    }
+}
+
+impl Transport {
+    /// A transport from a service that may speak in documents.
+    pub fn new<S>(service: S) -> Self
+    where
+        S: Service<http::Request<Payload>, Response = http::Response<Content>>,
+        S: Clone + Send + Sync + 'static,
+        S::Future: Send,
+        S::Error: Into<BoxError>,
+    {
+        Self(Arc::new(ServiceCall(service)))
+    }
+
+    /// A transport from a plain HTTP service, such as an API server in this process.
+    pub fn http<S, B>(service: S) -> Self
+    where
+        S: Service<http::Request<Full<Bytes>>, Response = http::Response<B>>,
+        S: Clone + Send + Sync + 'static,
+        S::Future: Send,
+        S::Error: Into<BoxError>,
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        Self::new(HttpService(service))
+    }
+
+    /// This transport inside a layer, as for faults or for recording calls.
+    #[must_use]
+    pub fn layer<L>(self, layer: &L) -> Self
+    where
+        L: Layer<Self>,
+        L::Service: Service<http::Request<Payload>, Response = http::Response<Content>>,
+        L::Service: Clone + Send + Sync + 'static,
+        <L::Service as Service<http::Request<Payload>>>::Future: Send,
+        <L::Service as Service<http::Request<Payload>>>::Error: Into<BoxError>,
+    {
+        Self::new(layer.layer(self))
+    }
+
+    pub(crate) fn send(&self, request: http::Request<Payload>) -> BoxFuture<Answer> {
+        self.0.call(request)
+    }
+}
+
+impl Service<http::Request<Payload>> for Transport {
+    type Response = http::Response<Content>;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Answer> + Send>>;
+
+    fn poll_ready(
+        &mut self,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Result<(), BoxError>> {
+        std::task::Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: http::Request<Payload>) -> Self::Future {
+        self.send(request)
+    }
+}
+
+/// Turns documents into bytes on the way to a plain HTTP service.
+#[derive(Clone)]
+struct HttpService<S>(S);
+
+impl<S, B> Service<http::Request<Payload>> for HttpService<S>
+where
+    S: Service<http::Request<Full<Bytes>>, Response = http::Response<B>>,
+    S: Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Into<BoxError>,
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    type Response = http::Response<Content>;
+    type Error = BoxError;
+    type Future = BoxFuture<Answer>;
+
+    fn poll_ready(
+        &mut self,
+        cx: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Result<(), BoxError>> {
+        self.0.poll_ready(cx).map_err(Into::into)
+    }
+
+    fn call(&mut self, request: http::Request<Payload>) -> Self::Future {
+        let answer = self.0.call(request.map(|payload| Full::new(payload.into_bytes())));
+        Box::pin(async move {
+            let response = answer.await.map_err(Into::into)?;
+            Ok(response.map(|body| Content::Body(Body::new(body))))
+        })
+    }
+}
+
+impl Payload {
+    /// The bytes of this payload; a document becomes JSON.
+    #[must_use]
+    pub fn into_bytes(self) -> Bytes {
+        match self {
+            Self::Empty => Bytes::new(),
+            Self::Bytes(bytes) => bytes,
+            Self::Doc(doc) => doc.to_json().into(),
+        }
+    }
+}
+
+impl Events {
+    /// Events from any stream of them.
+    #[must_use]
+    pub fn new(stream: impl Stream<Item = Result<WatchEvent, WatchError>> + Send + 'static) -> Self {
+        Self(Box::pin(stream))
+    }
+
+    pub(crate) async fn next(&mut self) -> Option<Result<WatchEvent, WatchError>> {
+        std::future::poll_fn(|cx| self.0.as_mut().poll_next(cx)).await
+    }
+}
+
+// None of these print what they carry: it may be a Secret.
+
+impl fmt::Debug for Payload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => f.write_str("Empty"),
+            Self::Bytes(bytes) => write!(f, "Bytes({})", bytes.len()),
+            Self::Doc(_) => f.write_str("Doc(..)"),
+        }
+    }
+}
+
+impl fmt::Debug for DocList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DocList").field("kind", &self.kind).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Events {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Events(..)")
+    }
+}
+
+impl fmt::Debug for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Transport(..)")
+    }
+}

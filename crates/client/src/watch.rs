@@ -1,0 +1,205 @@
+//! A watch: what happens to objects, as it happens.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+use windlass_core::Doc;
+
+use crate::decode::{DecodeError, Undecodable, WatchDecoder};
+use crate::rest::{ReadError, Reader};
+use crate::transport::{BoxError, Events};
+use crate::{Cause, Error, Status};
+
+/// The annotation of the bookmark that ends the initial events.
+const INITIAL_EVENTS_END: &str = "/metadata/annotations/k8s.io~1initial-events-end";
+
+/// One event of a watch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WatchEvent<T = Doc> {
+    /// An object came to be, or came to match the selector.
+    Added(T),
+    /// An object changed.
+    Modified(T),
+    /// An object is gone, or no longer matches the selector; this is its last state.
+    Deleted(T),
+    /// Nothing happened up to the resource version of this document, which holds nothing else.
+    Bookmark(Doc),
+}
+
+/// Why an event is missing, or why the watch ended.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WatchError {
+    /// The server ended the watch; most often because the state asked for is too old.
+    #[error("{0}")]
+    Status(Status),
+    /// One object could not be decoded. The watch goes on.
+    #[error("{0}")]
+    Undecodable(Undecodable),
+    /// The body makes no sense, or a line is too long. The watch ends.
+    #[error("{0}")]
+    Decode(DecodeError),
+    /// The connection broke. The watch ends.
+    #[error("{0}")]
+    Connection(BoxError),
+    /// The server was silent in the middle of an event, or has not ended the watch when it should
+    /// have. The watch ends.
+    #[error("nothing came within {0:?}")]
+    Timeout(Duration),
+}
+
+/// The events of a watch, in the order in which they happened.
+///
+/// Dropping it ends the watch.
+#[derive(Debug)]
+pub struct WatchStream {
+    source: Source,
+    is_over: bool,
+}
+
+#[derive(Debug)]
+enum Source {
+    Wire(Box<Wire>),
+    Local(Events),
+}
+
+#[derive(Debug)]
+struct Wire {
+    decoder: WatchDecoder,
+    reader: Reader,
+    /// How long one line may take from its first byte to its last.
+    line_timeout: Duration,
+    /// When the line that has begun must be complete.
+    line_deadline: Option<Instant>,
+}
+
+impl WatchStream {
+    pub(crate) fn wire(decoder: WatchDecoder, reader: Reader, line_timeout: Duration) -> Self {
+        let wire = Wire { decoder, reader, line_timeout, line_deadline: None };
+        Self { source: Source::Wire(Box::new(wire)), is_over: false }
+    }
+
+    pub(crate) fn local(events: Events) -> Self {
+        Self { source: Source::Local(events), is_over: false }
+    }
+
+    /// The next event; `None` when the server has ended the watch, and after any error other than
+    /// [`WatchError::Undecodable`]. Safe to drop and call again.
+    pub async fn next(&mut self) -> Option<Result<WatchEvent, WatchError>> {
+        if self.is_over {
+            return None;
+        }
+        let event = match &mut self.source {
+            Source::Wire(wire) => wire.next().await,
+            Source::Local(events) => events.next().await,
+        };
+        self.is_over = match &event {
+            None => true,
+            Some(Err(error)) => error.is_final(),
+            Some(Ok(_)) => false,
+        };
+        event
+    }
+}
+
+impl Wire {
+    async fn next(&mut self) -> Option<Result<WatchEvent, WatchError>> {
+        loop {
+            if let Some(event) = self.decoder.next_event() {
+                self.line_deadline = None;
+                return Some(event);
+            }
+            let deadline = self.deadline();
+            match self.reader.chunk(deadline).await {
+                None => return self.decoder.finish(),
+                Some(Ok(chunk)) => self.decoder.push(chunk),
+                Some(Err(error)) => return Some(Err(error.into())),
+            }
+        }
+    }
+
+    /// A watch may be silent for as long as nothing happens, but not in the middle of a line.
+    fn deadline(&mut self) -> Option<(Instant, Duration)> {
+        if !self.decoder.is_inside_line() {
+            self.line_deadline = None;
+            return None;
+        }
+        let fresh = || Instant::now() + self.line_timeout;
+        Some((*self.line_deadline.get_or_insert_with(fresh), self.line_timeout))
+    }
+}
+
+impl WatchEvent {
+    /// The object of the event.
+    #[must_use]
+    pub fn object(&self) -> &Doc {
+        match self {
+            Self::Added(doc) | Self::Modified(doc) | Self::Deleted(doc) | Self::Bookmark(doc) => doc,
+        }
+    }
+
+    /// The state of the server at this event.
+    #[must_use]
+    pub fn resource_version(&self) -> &str {
+        self.object().str_at("/metadata/resourceVersion")
+    }
+
+    /// Whether this bookmark ends the initial events of a watch that asked for them.
+    #[must_use]
+    pub fn is_initial_events_end(&self) -> bool {
+        matches!(self, Self::Bookmark(doc) if doc.str_at(INITIAL_EVENTS_END) == "true")
+    }
+}
+
+impl WatchError {
+    /// Whether the watch ends with this error.
+    #[must_use]
+    pub fn is_final(&self) -> bool {
+        !matches!(self, Self::Undecodable(_))
+    }
+
+    /// The status with which the server ended the watch, if it did.
+    #[must_use]
+    pub fn status(&self) -> Option<&Status> {
+        match self {
+            Self::Status(status) => Some(status),
+            _ => None,
+        }
+    }
+
+    /// The state asked for is too old: list again.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        self.status().is_some_and(Status::is_gone)
+    }
+
+    /// The server asks for fewer requests.
+    #[must_use]
+    pub fn is_too_many_requests(&self) -> bool {
+        self.status().is_some_and(Status::is_too_many_requests)
+    }
+
+    /// The connection ended in the middle of an event.
+    #[must_use]
+    pub fn is_cut(&self) -> bool {
+        matches!(self, Self::Decode(DecodeError::Cut { .. }))
+    }
+}
+
+impl From<ReadError> for WatchError {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Timeout(all) => Self::Timeout(all),
+            ReadError::Connection(source) => Self::Connection(source),
+        }
+    }
+}
+
+impl From<Error> for WatchError {
+    fn from(error: Error) -> Self {
+        match error.cause() {
+            Cause::Status(status) => Self::Status(status.clone()),
+            _ => Self::Connection(error.into()),
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Ways to say who we are.
+
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, ServiceAccount};
+use windlass_client::{Api, Clientset, Config, ListOptions, Outcome, RestClient, WriteOptions};
+use windlass_core::{Doc, doc};
+use windlass_envtest::ControlPlane;
+
+use crate::setup::{named, namespace, server};
+
+/// A token of a new service account in a namespace of its own.
+async fn token(client: &Clientset, space: &str) -> String {
+    namespace(client, space).await;
+    let accounts: Api<ServiceAccount> = client.api().namespaced(space);
+    let account = ServiceAccount { metadata: named("robot"), ..ServiceAccount::default() };
+    accounts.create(&account, &WriteOptions::default()).await.unwrap();
+    let spec = TokenRequestSpec { expiration_seconds: Some(600), ..TokenRequestSpec::default() };
+    let request = TokenRequest { spec: Some(spec), ..TokenRequest::default() };
+    let answer = accounts.create_token("robot", &request, &WriteOptions::default()).await.unwrap();
+    answer.status.unwrap().token.unwrap()
+}
+
+/// The administrator's configuration with another user.
+fn with_user(server: &ControlPlane, name: &str, user: Doc) -> PathBuf {
+    let text = std::fs::read_to_string(server.kubeconfig()).unwrap();
+    let config = &Doc::parse_yaml(&text).unwrap()[0];
+    let config = config.with("/users/0/user", user).unwrap();
+    let path = server.directory().join(name);
+    std::fs::write(&path, config.to_json()).unwrap();
+    path
+}
+
+async fn connect(path: &Path) -> Clientset {
+    let config = Config::from_file(path).await.unwrap();
+    Clientset::new(RestClient::connect(&config).await.unwrap())
+}
+
+/// Who the server takes the client for: the name is in its refusal.
+async fn refused_as(client: &Clientset) -> String {
+    let secrets = client.api::<Namespace>().delete("default", &Default::default()).await;
+    let error = secrets.unwrap_err();
+    assert!(error.is_forbidden(), "{error:?}");
+    error.to_string()
+}
+
+#[tokio::test]
+async fn a_token_from_the_file_a_token_file_or_a_plug_in_names_the_service_account() {
+    let Some((server, client)) = server().await else { return };
+    let token = token(&client, "auth-token").await;
+    let user = "system:serviceaccount:auth-token:robot";
+
+    let inline = with_user(server, "inline.json", doc!({ "token": &*token }));
+    assert!(refused_as(&connect(&inline).await).await.contains(user));
+
+    let file = server.directory().join("robot.token");
+    std::fs::write(&file, &token).unwrap();
+    let by_file = with_user(server, "by-file.json", doc!({ "tokenFile": file.to_str().unwrap() }));
+    assert!(refused_as(&connect(&by_file).await).await.contains(user));
+
+    let plug_in = plug_in(server, "plug-in", &token);
+    let exec = doc!({ "exec": {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "command": plug_in.to_str().unwrap(),
+        "interactiveMode": "Never",
+    } });
+    let by_plug_in = with_user(server, "by-plug-in.json", exec);
+    assert!(refused_as(&connect(&by_plug_in).await).await.contains(user));
+}
+
+/// A program that prints a credential, as an exec plug-in does.
+fn plug_in(server: &ControlPlane, name: &str, token: &str) -> PathBuf {
+    let path = server.directory().join(name);
+    let credential = doc!({
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "kind": "ExecCredential",
+        "status": { "token": token },
+    });
+    let json = String::from_utf8(credential.to_json()).unwrap();
+    let mut options = std::fs::OpenOptions::new();
+    let mut file = options.create_new(true).write(true).mode(0o755).open(&path).unwrap();
+    write!(file, "#!/bin/sh\ncat <<'END'\n{json}\nEND\n").unwrap();
+    path
+}
+
+/// A well-formed token that this server never signed, long expired.
+const EXPIRED: &str = "eyJhbGciOiJSUzI1NiJ9.eyJleHAiOjEwMDAwMDAwMDAsInN1YiI6InJvYm90In0.c2lnbmF0dXJl";
+
+#[tokio::test]
+async fn an_expired_token_is_unauthorized() {
+    let Some((server, _)) = server().await else { return };
+    let path = with_user(server, "expired.json", doc!({ "token": EXPIRED }));
+    let client = connect(&path).await;
+    let maps: Api<ConfigMap> = client.api().namespaced("default");
+    let error = maps.list(&ListOptions::default()).await.unwrap_err();
+    assert!(error.is_unauthorized(), "{error:?}");
+    assert_eq!(error.outcome(), Outcome::Rejected);
+    let error = maps.watch(&Default::default()).await.unwrap_err();
+    assert!(error.is_unauthorized(), "{error:?}");
+}
+
+#[tokio::test]
+async fn the_administrator_may_act_as_somebody_else() {
+    let Some((server, _)) = server().await else { return };
+    let config = Config::from_file(server.kubeconfig()).await.unwrap();
+    let config = config.impersonate("somebody", &["a-group"]);
+    let client = Clientset::new(RestClient::connect(&config).await.unwrap());
+    assert!(refused_as(&client).await.contains("User \"somebody\""));
+}
+
+#[tokio::test]
+async fn a_certificate_of_another_authority_is_not_trusted() {
+    let Some((server, _)) = server().await else { return };
+    let url = server.url();
+    let client = RestClient::connect(&Config::from_url(&url).unwrap()).await.unwrap();
+    let error = client.get("/version").into_doc().await.unwrap_err();
+    assert_eq!(error.outcome(), Outcome::NotSent, "{error:?}");
+    assert!(error.to_string().contains("certificate"), "{error}");
+}

@@ -1,0 +1,126 @@
+//! Reviews: questions about users and rights, answered and not stored.
+
+use windlass_core::{Doc, doc};
+
+use super::rbac::{self, Attributes};
+use super::{MASTERS, User};
+use crate::registry::Resource;
+use crate::rest::put;
+use crate::server::Server;
+use crate::status::Status;
+
+/// Answers a review.
+pub(crate) fn review(
+    server: &Server,
+    user: &User,
+    resource: &Resource,
+    namespace: &str,
+    review: &Doc,
+) -> Result<Doc, Status> {
+    match &*resource.plural {
+        "selfsubjectaccessreviews" => Ok(access(server, user, review)),
+        "subjectaccessreviews" => Ok(access(server, &subject(review)?, review)),
+        "localsubjectaccessreviews" => {
+            if review.str_at("/spec/resourceAttributes/namespace") != namespace {
+                return Err(Status::bad_request(format!(
+                    "spec.resourceAttributes.namespace must match namespace: {namespace}"
+                )));
+            }
+            Ok(access(server, &subject(review)?, review))
+        }
+        "selfsubjectrulesreviews" => Ok(rules(server, user, review)),
+        "selfsubjectreviews" => {
+            Ok(put(review.clone(), "/status", doc!({ "userInfo": (describe(user)) })))
+        }
+        "tokenreviews" => Ok(token(server, review)),
+        _ => Err(Status::no_such_path()),
+    }
+}
+
+fn subject(review: &Doc) -> Result<User, Status> {
+    let groups = review.at("/spec/groups").items();
+    let name = review.str_at("/spec/user");
+    if name.is_empty() && groups.is_empty() {
+        return Err(Status::bad_request("spec.user: at least one of user or group must be specified"));
+    }
+    Ok(User {
+        name: name.to_owned(),
+        uid: review.str_at("/spec/uid").to_owned(),
+        groups: groups.iter().filter_map(|group| group.as_str().map(str::to_owned)).collect(),
+        extra: Vec::new(),
+    })
+}
+
+fn access(server: &Server, user: &User, review: &Doc) -> Doc {
+    let paths = review.at("/spec/nonResourceAttributes");
+    let wish = review.at("/spec/resourceAttributes");
+    let wanted = if paths.is_null() {
+        Attributes {
+            verb: wish.str_at("/verb").to_owned(),
+            group: wish.str_at("/group").to_owned(),
+            resource: rbac::join(wish.str_at("/resource"), wish.str_at("/subresource")),
+            namespace: wish.str_at("/namespace").to_owned(),
+            name: wish.str_at("/name").to_owned(),
+            path: None,
+        }
+    } else {
+        Attributes {
+            verb: paths.str_at("/verb").to_owned(),
+            path: Some(paths.str_at("/path").to_owned()),
+            ..Attributes::default()
+        }
+    };
+    let allowed = rbac::is_allowed(user, &wanted, &server.inner().storage);
+    let mut status = doc!({ "allowed": allowed });
+    if allowed {
+        let reason = if user.is_in(MASTERS) { "" } else { "RBAC: allowed by a role" };
+        status = put(status, "/reason", reason);
+    }
+    put(review.clone(), "/status", status)
+}
+
+fn rules(server: &Server, user: &User, review: &Doc) -> Doc {
+    let (mut resources, mut paths) = (Vec::new(), Vec::new());
+    let namespace = review.str_at("/spec/namespace");
+    let everything = doc!({ "verbs": ["*"], "apiGroups": ["*"], "resources": ["*"] });
+    if user.is_in(MASTERS) {
+        resources.push(everything);
+        paths.push(doc!({ "verbs": ["*"], "nonResourceURLs": ["*"] }));
+    }
+    rbac::visit_rules(user, namespace, &server.inner().storage, |rule| {
+        if rule.at("/nonResourceURLs").items().is_empty() {
+            resources.push(rule.clone());
+        } else {
+            paths.push(rule.clone());
+        }
+        true
+    });
+    let status =
+        doc!({ "resourceRules": resources, "nonResourceRules": paths, "incomplete": false });
+    put(review.clone(), "/status", status)
+}
+
+fn token(server: &Server, review: &Doc) -> Doc {
+    let inner = server.inner();
+    let token = review.str_at("/spec/token");
+    let status = match inner.authenticator.token_user(token, &inner.storage) {
+        Some(user) => doc!({ "authenticated": true, "user": (describe(&user)) }),
+        None => doc!({ "authenticated": false, "error": "invalid bearer token" }),
+    };
+    put(review.clone(), "/status", status)
+}
+
+fn describe(user: &User) -> Doc {
+    let groups: Vec<Doc> = user.groups.iter().map(Doc::from).collect();
+    let mut described = doc!({ "username": (&user.name), "groups": groups });
+    if !user.uid.is_empty() {
+        described = put(described, "/uid", user.uid.as_str());
+    }
+    for (key, values) in &user.extra {
+        let values: Vec<Doc> = values.iter().map(Doc::from).collect();
+        // A key may have a slash, which a pointer would read as a step.
+        let key = key.replace('~', "~0").replace('/', "~1");
+        described = put(described, &format!("/extra/{key}"), values);
+    }
+    described
+}

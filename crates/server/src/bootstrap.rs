@@ -1,0 +1,68 @@
+//! The objects that every cluster has from its first start.
+
+use tokio::task::JoinSet;
+use windlass_core::{Doc, doc};
+
+use crate::auth;
+use crate::rest;
+use crate::server::Server;
+use crate::status::Status;
+
+const RBAC: &str = "rbac.authorization.k8s.io";
+const SCHEDULING: &str = "scheduling.k8s.io";
+
+/// Makes what is missing. All of it is written at once, and so a first start costs one sync of
+/// the disk.
+pub(crate) async fn run(server: &Server) -> Result<(), Status> {
+    let mut tasks = JoinSet::new();
+    for (group, version, plural, object) in objects() {
+        let server = server.clone();
+        tasks.spawn(async move {
+            rest::create_at_start(&server, group, version, plural, object).await
+        });
+    }
+    while let Some(outcome) = tasks.join_next().await {
+        outcome.map_err(Status::internal)??;
+    }
+    Ok(())
+}
+
+fn objects() -> Vec<(&'static str, &'static str, &'static str, Doc)> {
+    let mut objects = Vec::new();
+    for name in ["default", "kube-system", "kube-public", "kube-node-lease"] {
+        let namespace = doc!({
+            "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name }
+        });
+        objects.push(("", "v1", "namespaces", namespace));
+    }
+    objects.push(("", "v1", "services", kubernetes_service()));
+    for (name, value, about) in [
+        ("system-cluster-critical", 2_000_000_000, "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary."),
+        ("system-node-critical", 2_000_001_000, "Used for system critical pods that must not be moved from their current node."),
+    ] {
+        let class = doc!({
+            "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
+            "metadata": { "name": name }, "value": value, "description": about
+        });
+        objects.push((SCHEDULING, "v1", "priorityclasses", class));
+    }
+    objects.extend(
+        auth::bootstrap_objects().into_iter().map(|(plural, object)| (RBAC, "v1", plural, object)),
+    );
+    objects
+}
+
+fn kubernetes_service() -> Doc {
+    doc!({
+        "apiVersion": "v1", "kind": "Service",
+        "metadata": {
+            "name": "kubernetes", "namespace": "default",
+            "labels": { "component": "apiserver", "provider": "kubernetes" }
+        },
+        "spec": {
+            "clusterIP": "10.96.0.1",
+            "clusterIPs": ["10.96.0.1"],
+            "ports": [{ "name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443 }]
+        }
+    })
+}

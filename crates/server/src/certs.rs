@@ -1,0 +1,191 @@
+//! Keys and certificates of one data directory.
+//!
+//! A directory has its own authority, made at the first start, which signs the certificate the
+//! server shows and the one the administrator may show. Keys are P-256: they take under a
+//! millisecond to make. All files are readable by their owner alone.
+
+use std::fs;
+use std::io;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
+    Issuer, KeyPair, KeyUsagePurpose, SerialNumber,
+};
+use windlass_core::{Env, Time};
+
+/// How long certificates are good for. They belong to one directory on one machine.
+const VALID_DAYS: i64 = 3650;
+const DAY_SECONDS: i64 = 24 * 60 * 60;
+
+/// Names under which the server is reached, besides those the caller adds.
+const HOST_NAMES: &[&str] = &[
+    "localhost",
+    "kubernetes",
+    "kubernetes.default",
+    "kubernetes.default.svc",
+    "kubernetes.default.svc.cluster.local",
+    "127.0.0.1",
+    "::1",
+];
+
+/// The group whose members may do everything.
+const ADMIN_GROUP: &str = "system:masters";
+
+/// Why keys or certificates could not be had.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CertificateError {
+    /// A key or certificate could not be made, or one on disk could not be read as such.
+    #[error("cannot make certificates")]
+    Make(#[from] rcgen::Error),
+    /// A file could not be read or written.
+    #[error("cannot use {}", .path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+}
+
+/// A certificate and its key, both in PEM.
+#[derive(Clone)]
+pub struct Identity {
+    /// The certificate.
+    pub certificate: String,
+    /// The private key.
+    pub key: String,
+}
+
+/// Everything a server needs to prove who it is, and its administrator likewise.
+#[derive(Clone, Debug)]
+pub struct Certificates {
+    /// The authority that signs the others, in PEM.
+    pub authority: String,
+    /// What the server shows.
+    pub serving: Identity,
+    /// What the administrator may show.
+    pub admin: Identity,
+}
+
+impl std::fmt::Debug for Identity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Identity(..)")
+    }
+}
+
+impl Certificates {
+    /// The certificates in a directory, made if they are not there. The serving certificate is
+    /// made anew at each start, because the names it is for may change.
+    pub fn in_directory(
+        dir: &Path,
+        hosts: &[String],
+        env: &Env,
+    ) -> Result<Self, CertificateError> {
+        let authority = Identity {
+            certificate: read_optional(&dir.join("ca.crt"))?,
+            key: read_optional(&dir.join("ca.key"))?,
+        };
+        let authority = if authority.certificate.is_empty() || authority.key.is_empty() {
+            let authority = make_authority(env)?;
+            write_private(&dir.join("ca.key"), &authority.key)?;
+            write_private(&dir.join("ca.crt"), &authority.certificate)?;
+            authority
+        } else {
+            authority
+        };
+        Self::signed_by(&authority, hosts, env)
+    }
+
+    /// Certificates that live as long as the process.
+    pub fn in_memory(hosts: &[String], env: &Env) -> Result<Self, CertificateError> {
+        Self::signed_by(&make_authority(env)?, hosts, env)
+    }
+
+    fn signed_by(
+        authority: &Identity,
+        hosts: &[String],
+        env: &Env,
+    ) -> Result<Self, CertificateError> {
+        let issuer = Issuer::new(authority_params(env)?, KeyPair::from_pem(&authority.key)?);
+        let mut names: Vec<String> = HOST_NAMES.iter().map(|&name| name.to_owned()).collect();
+        names.extend(hosts.iter().filter(|host| is_host(host)).cloned());
+        names.dedup();
+        let mut serving = params("windlass-server", names, env)?;
+        serving.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        let mut admin = params("windlass-admin", Vec::new(), env)?;
+        admin.distinguished_name.push(DnType::OrganizationName, ADMIN_GROUP);
+        admin.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        Ok(Self {
+            authority: authority.certificate.clone(),
+            serving: sign(&serving, &issuer)?,
+            admin: sign(&admin, &issuer)?,
+        })
+    }
+}
+
+/// Whether a text can stand in a certificate as a host.
+fn is_host(host: &str) -> bool {
+    host.parse::<IpAddr>().is_ok() || windlass_core::names::dns1123_subdomain(host).is_empty()
+}
+
+fn make_authority(env: &Env) -> Result<Identity, CertificateError> {
+    let key = KeyPair::generate()?;
+    let certificate = authority_params(env)?.self_signed(&key)?;
+    Ok(Identity { certificate: certificate.pem(), key: key.serialize_pem() })
+}
+
+/// What the authority is called and may do. With its key this is all that signing needs.
+fn authority_params(env: &Env) -> Result<CertificateParams, rcgen::Error> {
+    let mut params = params("windlass-ca", Vec::new(), env)?;
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+    Ok(params)
+}
+
+fn params(name: &str, hosts: Vec<String>, env: &Env) -> Result<CertificateParams, rcgen::Error> {
+    let mut params = CertificateParams::new(hosts)?;
+    params.distinguished_name = DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, name);
+    // Two servers with the same authority must not show the same number.
+    params.serial_number = Some(SerialNumber::from(env.random_u64() >> 1));
+    let now = env.now().unix();
+    // A day back, for clients whose clock is a little behind.
+    let (year, month, date) = day(now - DAY_SECONDS);
+    params.not_before = rcgen::date_time_ymd(year, month, date);
+    let (year, month, date) = day(now + VALID_DAYS * DAY_SECONDS);
+    params.not_after = rcgen::date_time_ymd(year, month, date);
+    Ok(params)
+}
+
+/// The year, month and day a time falls on: certificates need no finer grain.
+fn day(unix_seconds: i64) -> (i32, u8, u8) {
+    let text = Time::from_unix(unix_seconds).to_string();
+    let number = |from, to| text.get(from..to).and_then(|digits| digits.parse::<u16>().ok());
+    let part = |from, to| number(from, to).and_then(|value| u8::try_from(value).ok()).unwrap_or(1);
+    (number(0, 4).unwrap_or(1970).into(), part(5, 7), part(8, 10))
+}
+
+fn sign(
+    params: &CertificateParams,
+    issuer: &Issuer<'_, KeyPair>,
+) -> Result<Identity, CertificateError> {
+    let key = KeyPair::generate()?;
+    let certificate = params.signed_by(&key, issuer)?;
+    Ok(Identity { certificate: certificate.pem(), key: key.serialize_pem() })
+}
+
+fn read_optional(path: &Path) -> Result<String, CertificateError> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(text),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
+        Err(source) => Err(CertificateError::File { path: path.to_owned(), source }),
+    }
+}
+
+fn write_private(path: &Path, text: &str) -> Result<(), CertificateError> {
+    crate::private_file::write(path, text.as_bytes())
+        .map_err(|source| CertificateError::File { path: path.to_owned(), source })
+}

@@ -1,0 +1,252 @@
+//! Discovery: which kinds there are, in the old form and the aggregated one.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use ring::digest;
+use windlass_core::{Doc, Gvk, Object, doc};
+
+use crate::body::Body;
+use crate::negotiate::{self, JSON};
+use crate::registry::{Group, Resource, Subresource, Table, Version};
+use crate::request::Verb;
+use crate::respond;
+use crate::status::Status;
+
+const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+
+/// The page at a path, if it is one of these.
+pub(crate) fn page(
+    table: &Table,
+    path: &str,
+    headers: &HeaderMap,
+) -> Result<Option<Response<Body>>, Status> {
+    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+    let doc = match parts[..] {
+        [] => paths(table),
+        ["api"] => match wants_aggregated(headers)? {
+            true => return Ok(Some(aggregated(table, headers, |group| group.is_empty()))),
+            false => doc!({
+                "kind": "APIVersions", "versions": ["v1"],
+                "serverAddressByClientCIDRs": []
+            }),
+        },
+        ["apis"] => match wants_aggregated(headers)? {
+            true => return Ok(Some(aggregated(table, headers, |group| !group.is_empty()))),
+            false => groups(table),
+        },
+        ["api", "v1"] => match table.version("", "v1") {
+            Some(version) => resources("v1", version),
+            None => return Ok(None),
+        },
+        ["apis", group] => match table.group(group).filter(|_| !group.is_empty()) {
+            Some(group) => with_type(legacy_group(group), "APIGroup"),
+            None => return Ok(None),
+        },
+        ["apis", group, version] => match table.version(group, version) {
+            Some(found) => resources(&format!("{group}/{version}"), found),
+            None => return Ok(None),
+        },
+        _ => return Ok(None),
+    };
+    Ok(Some(respond::json(StatusCode::OK, &doc, false)))
+}
+
+/// Every path that a reader may start from.
+fn paths(table: &Table) -> Doc {
+    let mut paths: Vec<String> =
+        ["/api", "/api/v1", "/apis", "/healthz", "/livez", "/metrics", "/openapi/v3", "/readyz", "/version"]
+            .map(str::to_owned)
+            .to_vec();
+    for group in table.groups().iter().filter(|group| !group.name.is_empty()) {
+        paths.push(format!("/apis/{}", group.name));
+        for version in &group.versions {
+            paths.push(format!("/apis/{}/{}", group.name, version.name));
+        }
+    }
+    paths.sort();
+    doc!({ "paths": (paths.iter().map(Doc::from).collect::<Vec<_>>()) })
+}
+
+fn groups(table: &Table) -> Doc {
+    let named = table.groups().iter().filter(|group| !group.name.is_empty());
+    let groups: Vec<Doc> = named.map(legacy_group).collect();
+    doc!({ "kind": "APIGroupList", "apiVersion": "v1", "groups": groups })
+}
+
+fn legacy_group(group: &Group) -> Doc {
+    let entry = |version: &Version| {
+        let name = format!("{}/{}", group.name, version.name);
+        doc!({ "groupVersion": name, "version": (&version.name) })
+    };
+    let versions: Vec<Doc> = group.versions.iter().map(entry).collect();
+    let preferred = versions.first().cloned().unwrap_or_default();
+    doc!({ "name": (&group.name), "versions": versions, "preferredVersion": preferred })
+}
+
+fn with_type(doc: Doc, kind: &str) -> Doc {
+    let object = doc.as_object().cloned().unwrap_or_else(Object::empty);
+    object.with("kind", kind.into()).with("apiVersion", "v1".into()).into()
+}
+
+/// The resources of a group version in the old form, parts as entries of their own.
+fn resources(group_version: &str, version: &Version) -> Doc {
+    let mut entries = Vec::new();
+    for resource in version.resources.values() {
+        entries.push(legacy_resource(resource));
+        entries.extend(resource.subresources.iter().map(|sub| legacy_part(resource, sub)));
+    }
+    doc!({
+        "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version,
+        "resources": entries
+    })
+}
+
+fn legacy_resource(resource: &Resource) -> Doc {
+    let mut fields = vec![
+        ("name".into(), Doc::from(&*resource.plural)),
+        ("singularName".into(), Doc::from(&*resource.singular)),
+        ("namespaced".into(), resource.is_namespaced().into()),
+        ("kind".into(), resource.gvk.kind().into()),
+        ("verbs".into(), verbs(&resource.verbs)),
+    ];
+    if !resource.short_names.is_empty() {
+        fields.push(("shortNames".into(), texts(&resource.short_names)));
+    }
+    if !resource.categories.is_empty() {
+        fields.push(("categories".into(), texts(&resource.categories)));
+    }
+    if resource.allows(Verb::Get) {
+        fields.push(("storageVersionHash".into(), version_hash(&resource.gvk).into()));
+    }
+    Object::new(fields).into()
+}
+
+fn legacy_part(resource: &Resource, sub: &Subresource) -> Doc {
+    let mut fields = vec![
+        ("name".into(), Doc::from(format!("{}/{}", resource.plural, sub.name))),
+        ("singularName".into(), "".into()),
+        ("namespaced".into(), resource.is_namespaced().into()),
+        ("kind".into(), sub.gvk.kind().into()),
+        ("verbs".into(), verbs(sub.verbs)),
+    ];
+    if sub.gvk.group_version() != resource.gvk.group_version() {
+        fields.push(("group".into(), sub.gvk.group().into()));
+        fields.push(("version".into(), sub.gvk.version().into()));
+    }
+    Object::new(fields).into()
+}
+
+/// Whether a client asks for everything in one document, in the version that is still served.
+fn wants_aggregated(headers: &HeaderMap) -> Result<bool, Status> {
+    for clause in negotiate::clauses(headers) {
+        let is_json = matches!(clause.media_type.as_str(), JSON | "*/*" | "application/*");
+        let is_aggregated = clause.parameter("as") == "APIGroupDiscoveryList"
+            && clause.parameter("g") == "apidiscovery.k8s.io"
+            && clause.parameter("v") == "v2";
+        match (is_json, clause.parameter("as")) {
+            (true, "") => return Ok(false),
+            (true, _) if is_aggregated => return Ok(true),
+            _ => {}
+        }
+    }
+    Err(Status::not_acceptable(&[JSON]))
+}
+
+fn aggregated(table: &Table, headers: &HeaderMap, chosen: impl Fn(&str) -> bool) -> Response<Body> {
+    let items: Vec<Doc> =
+        table.groups().iter().filter(|group| chosen(&group.name)).map(discovery_group).collect();
+    let list = doc!({
+        "kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2",
+        "metadata": {}, "items": items
+    });
+    tagged(headers, AGGREGATED, list.to_json())
+}
+
+/// A document with an entity tag; clients that know it already get only that answer.
+pub(crate) fn tagged(
+    headers: &HeaderMap,
+    media_type: &'static str,
+    bytes: Vec<u8>,
+) -> Response<Body> {
+    let tag = format!("\"{}\"", hex(digest::digest(&digest::SHA512, &bytes).as_ref()));
+    let known = headers.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok());
+    let is_known = known.is_some_and(|known| known.split(',').any(|one| one.trim() == tag));
+    let mut response = if is_known {
+        respond::whole(StatusCode::NOT_MODIFIED, media_type, Vec::new().into())
+    } else {
+        respond::whole(StatusCode::OK, media_type, bytes.into())
+    };
+    let headers = response.headers_mut();
+    if let Ok(tag) = HeaderValue::from_str(&tag) {
+        headers.insert(header::ETAG, tag);
+    }
+    headers.insert(header::VARY, HeaderValue::from_static("Accept"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("public"));
+    response
+}
+
+fn discovery_group(group: &Group) -> Doc {
+    let version = |version: &Version| {
+        let resources: Vec<Doc> =
+            version.resources.values().map(|row| discovery_resource(row)).collect();
+        doc!({ "version": (&version.name), "resources": resources, "freshness": "Current" })
+    };
+    let versions: Vec<Doc> = group.versions.iter().map(version).collect();
+    let metadata = match group.name.as_str() {
+        "" => Doc::empty_object(),
+        name => doc!({ "name": name }),
+    };
+    doc!({ "metadata": metadata, "versions": versions })
+}
+
+fn discovery_resource(resource: &Resource) -> Doc {
+    let scope = if resource.is_namespaced() { "Namespaced" } else { "Cluster" };
+    let mut fields = vec![
+        ("resource".into(), Doc::from(&*resource.plural)),
+        ("responseKind".into(), kind(&resource.gvk)),
+        ("scope".into(), scope.into()),
+        ("singularResource".into(), Doc::from(&*resource.singular)),
+        ("verbs".into(), verbs(&resource.verbs)),
+    ];
+    if !resource.short_names.is_empty() {
+        fields.push(("shortNames".into(), texts(&resource.short_names)));
+    }
+    if !resource.categories.is_empty() {
+        fields.push(("categories".into(), texts(&resource.categories)));
+    }
+    if !resource.subresources.is_empty() {
+        let part = |sub: &Subresource| {
+            doc!({
+                "subresource": (sub.name), "responseKind": (kind(&sub.gvk)),
+                "verbs": (verbs(sub.verbs))
+            })
+        };
+        let parts: Vec<Doc> = resource.subresources.iter().map(part).collect();
+        fields.push(("subresources".into(), parts.into()));
+    }
+    Object::new(fields).into()
+}
+
+fn kind(gvk: &Gvk) -> Doc {
+    doc!({ "group": (gvk.group()), "version": (gvk.version()), "kind": (gvk.kind()) })
+}
+
+fn verbs(verbs: &[Verb]) -> Doc {
+    verbs.iter().map(|verb| Doc::from(verb.as_str())).collect::<Vec<_>>().into()
+}
+
+fn texts(texts: &[std::borrow::Cow<'static, str>]) -> Doc {
+    texts.iter().map(|text| Doc::from(&**text)).collect::<Vec<_>>().into()
+}
+
+/// What changes when the stored version of a kind does.
+fn version_hash(gvk: &Gvk) -> String {
+    let text = format!("{}/{}/{}", gvk.group(), gvk.version(), gvk.kind());
+    let digest = digest::digest(&digest::SHA256, text.as_bytes());
+    BASE64.encode(&digest.as_ref()[..8])
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02X}")).collect()
+}

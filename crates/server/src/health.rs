@@ -1,0 +1,102 @@
+//! Version, health and metrics.
+
+use http::{Response, StatusCode};
+use windlass_core::doc;
+
+use crate::body::Body;
+use crate::query::Query;
+use crate::respond;
+use crate::server::Server;
+
+/// The version of Kubernetes whose behaviour is served.
+const MAJOR: &str = "1";
+const MINOR: &str = "36";
+const GIT_VERSION: &str = concat!("v1.36.4+windlass.", env!("CARGO_PKG_VERSION"));
+
+/// The page at a path, if it is one of these.
+pub(crate) fn page(server: &Server, path: &str, query: &Query) -> Option<Response<Body>> {
+    let (endpoint, check) = path.trim_matches('/').split_once('/').unwrap_or((path.trim_matches('/'), ""));
+    match endpoint {
+        "version" if check.is_empty() => Some(version()),
+        "metrics" if check.is_empty() => Some(metrics(server)),
+        "healthz" | "livez" | "readyz" => health(server, endpoint, check, query),
+        _ => None,
+    }
+}
+
+fn version() -> Response<Body> {
+    let version = doc!({
+        "major": MAJOR, "minor": MINOR, "gitVersion": GIT_VERSION, "gitCommit": "",
+        "gitTreeState": "", "buildDate": "1970-01-01T00:00:00Z", "goVersion": "", "compiler": "rustc",
+        "platform": (format!("{}/{}", std::env::consts::OS, go_architecture()))
+    });
+    respond::json(StatusCode::OK, &version, true)
+}
+
+/// The name that clients know the architecture by.
+fn go_architecture() -> &'static str {
+    match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    }
+}
+
+fn health(
+    server: &Server,
+    endpoint: &str,
+    check: &str,
+    query: &Query,
+) -> Option<Response<Body>> {
+    let storage = server.inner().storage.health();
+    // A server whose disk failed still reads, and a restart would not help: it is alive, not ready.
+    let is_stored = storage.is_ok() || endpoint == "livez";
+    let checks = [("ping", true), ("store", is_stored)];
+    if !check.is_empty() {
+        let (_, is_ok) = checks.into_iter().find(|(name, _)| *name == check)?;
+        return Some(verdict(is_ok, "ok".to_owned(), format!("{check} check failed\n")));
+    }
+    let mut lines = String::new();
+    let mut all_ok = true;
+    for (name, is_ok) in checks {
+        if query.all("exclude").any(|excluded| excluded == name) {
+            lines.push_str(&format!("[+]{name} excluded: ok\n"));
+            continue;
+        }
+        all_ok &= is_ok;
+        let line = if is_ok { format!("[+]{name} ok\n") } else { format!("[-]{name} failed: reason withheld\n") };
+        lines.push_str(&line);
+    }
+    let word = if all_ok { "passed" } else { "failed" };
+    let full = format!("{lines}{endpoint} check {word}\n");
+    let short = if query.find("verbose").is_some() { full.clone() } else { "ok".to_owned() };
+    Some(verdict(all_ok, short, full))
+}
+
+fn verdict(is_ok: bool, good: String, bad: String) -> Response<Body> {
+    if is_ok {
+        respond::text(StatusCode::OK, good)
+    } else {
+        respond::text(StatusCode::INTERNAL_SERVER_ERROR, bad)
+    }
+}
+
+/// Figures under upstream's names where upstream has the same figure.
+fn metrics(server: &Server) -> Response<Body> {
+    let stats = server.inner().storage.stats();
+    let mut text = String::from(
+        "# HELP apiserver_storage_objects Number of stored objects by resource.\n\
+         # TYPE apiserver_storage_objects gauge\n",
+    );
+    let mut resources = stats.resources;
+    resources.sort_by(|a, b| a.resource.cmp(&b.resource));
+    for row in &resources {
+        let (name, count) = (row.resource.as_str(), row.objects);
+        text.push_str(&format!("apiserver_storage_objects{{resource=\"{name}\"}} {count}\n"));
+    }
+    text.push_str(
+        "# HELP windlass_store_revision Newest revision.\n# TYPE windlass_store_revision gauge\n",
+    );
+    text.push_str(&format!("windlass_store_revision {}\n", stats.revision));
+    respond::text(StatusCode::OK, text)
+}

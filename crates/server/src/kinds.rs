@@ -1,0 +1,30 @@
+//! What single kinds do beyond the rules of their rows: defaults, preparation, validation.
+
+mod apps;
+mod batch;
+mod cluster;
+mod config;
+mod fields;
+mod device;
+mod event;
+mod namespace;
+mod network;
+mod pod;
+mod pod_spec;
+mod rbac;
+mod storage;
+mod workload;
+
+pub(crate) use apps::{DaemonSets, Deployments, ReplicaSets, ReplicationControllers, StatefulSets};
+pub(crate) use batch::{CronJobs, Jobs};
+pub(crate) use cluster::{Leases, Nodes, PriorityClasses};
+pub(crate) use config::{ConfigMaps, Secrets};
+pub(crate) use device::{DeviceClasses, ResourceClaimTemplates, ResourceClaims, ResourceSlices};
+pub(crate) use event::{
+    CONVERSION as EVENT_CONVERSION, Events, FIELDS as EVENT_FIELDS, NEW_FIELDS as NEW_EVENT_FIELDS,
+};
+pub(crate) use namespace::Namespaces;
+pub(crate) use network::{Ingresses, Services};
+pub(crate) use pod::{FIELDS as POD_FIELDS, Pods};
+pub(crate) use rbac::{RoleBindings, Roles};
+pub(crate) use storage::{Claims, Volumes};

@@ -1,0 +1,330 @@
+//! Deployments, replica sets, stateful sets, daemon sets and replication controllers.
+
+use windlass_core::{Doc, IntOrString, doc};
+
+use super::fields::{edit, path_of};
+use super::{pod_spec, workload};
+use crate::field::{FieldErrors, FieldPath};
+use crate::registry::Hooks;
+use crate::rest::{cut, put};
+
+const COUNTS: &[&str] =
+    &["replicas", "readyReplicas", "availableReplicas", "updatedReplicas", "observedGeneration"];
+
+/// Hooks of deployments.
+#[derive(Debug)]
+pub(crate) struct Deployments;
+
+/// Hooks of replica sets.
+#[derive(Debug)]
+pub(crate) struct ReplicaSets;
+
+/// Hooks of stateful sets.
+#[derive(Debug)]
+pub(crate) struct StatefulSets;
+
+/// Hooks of daemon sets.
+#[derive(Debug)]
+pub(crate) struct DaemonSets;
+
+/// Hooks of replication controllers.
+#[derive(Debug)]
+pub(crate) struct ReplicationControllers;
+
+impl Hooks for Deployments {
+    fn default(&self, object: Doc) -> Doc {
+        edit(&object, |object| {
+            object.inside("spec", |spec| {
+                edit(spec, |spec| {
+                    spec.default("replicas", 1);
+                    spec.default("revisionHistoryLimit", 10);
+                    spec.default("progressDeadlineSeconds", 600);
+                    spec.default("strategy", Doc::empty_object());
+                    spec.inside("strategy", default_strategy);
+                    pod_spec::default_template(spec);
+                })
+            });
+        })
+    }
+
+    fn prepare_status(&self, new: Doc, old: &Doc) -> Doc {
+        match old.at("/metadata/labels") {
+            labels if labels.is_null() => cut(new, "/metadata/labels"),
+            labels => put(new, "/metadata/labels", labels),
+        }
+    }
+
+    fn validate(&self, object: &Doc, errors: &mut FieldErrors) {
+        workload::validate(object, "Deployment", errors);
+        validate_strategy(object.at("/spec/strategy"), errors);
+        let path = FieldPath::new("spec").child("progressDeadlineSeconds");
+        let deadline = object.at("/spec/progressDeadlineSeconds");
+        let ready = object.at("/spec/minReadySeconds").as_i64().unwrap_or(0);
+        if let Some(seconds) = deadline.as_i64() {
+            if seconds < 0 {
+                errors.invalid(&path, seconds, "must be greater than or equal to 0");
+            }
+            if seconds <= ready {
+                errors.invalid(&path, seconds, "must be greater than minReadySeconds");
+            }
+        }
+    }
+
+    fn validate_update(&self, new: &Doc, old: &Doc, errors: &mut FieldErrors) {
+        workload::selector_is_immutable(new, old, errors);
+    }
+
+    fn validate_status(&self, new: &Doc, old: &Doc, errors: &mut FieldErrors) {
+        let bounds = [
+            ("updatedReplicas", "replicas"),
+            ("readyReplicas", "replicas"),
+            ("availableReplicas", "replicas"),
+            ("availableReplicas", "readyReplicas"),
+        ];
+        workload::validate_counts(new, COUNTS, &bounds, errors);
+        let count = |object: &Doc| object.at("/status/collisionCount").as_i64();
+        if let Some(before) = count(old)
+            && count(new).is_none_or(|after| after < before)
+        {
+            let path = FieldPath::new("status").child("collisionCount");
+            errors.invalid(&path, count(new), "cannot be decremented");
+        }
+    }
+}
+
+fn default_strategy(strategy: &Doc) -> Doc {
+    edit(strategy, |strategy| {
+        strategy.default("type", "RollingUpdate");
+        if strategy.text("type") != "RollingUpdate" {
+            return;
+        }
+        strategy.default("rollingUpdate", Doc::empty_object());
+        strategy.inside("rollingUpdate", |rolling| {
+            edit(rolling, |rolling| {
+                rolling.default("maxUnavailable", "25%");
+                rolling.default("maxSurge", "25%");
+            })
+        });
+    })
+}
+
+fn validate_strategy(strategy: &Doc, errors: &mut FieldErrors) {
+    let path = FieldPath::new("spec").child("strategy");
+    let rolling = strategy.at("/rollingUpdate");
+    match strategy.str_at("/type") {
+        "Recreate" => {
+            if !rolling.is_null() {
+                let detail = "may not be specified when strategy `type` is 'Recreate'";
+                errors.forbidden(&path.child("rollingUpdate"), detail);
+            }
+        }
+        "RollingUpdate" => validate_rolling(rolling, &path.child("rollingUpdate"), errors),
+        "" => errors.required(&path, ""),
+        other => errors.not_supported(&path.child("type"), other, &["Recreate", "RollingUpdate"]),
+    }
+}
+
+fn validate_rolling(rolling: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
+    let unavailable = int_or_percent(rolling, "maxUnavailable", path, errors);
+    let surge = int_or_percent(rolling, "maxSurge", path, errors);
+    let is_zero = |value: &Option<IntOrString>| {
+        value.as_ref().is_some_and(|value| value.scaled_up(100).is_ok_and(|scaled| scaled == 0))
+    };
+    if is_zero(&unavailable) && is_zero(&surge) {
+        let value = rolling.at("/maxUnavailable");
+        errors.invalid(&path.child("maxUnavailable"), value, "may not be 0 when `maxSurge` is 0");
+    }
+    let is_above_all = |value: &IntOrString| match value {
+        IntOrString::String(_) => value.scaled_up(100).is_ok_and(|scaled| scaled > 100),
+        IntOrString::Int(_) => false,
+    };
+    if unavailable.as_ref().is_some_and(is_above_all) {
+        let value = rolling.at("/maxUnavailable");
+        errors.invalid(&path.child("maxUnavailable"), value, "must not be greater than 100%");
+    }
+}
+
+fn int_or_percent(
+    object: &Doc,
+    key: &str,
+    path: &FieldPath,
+    errors: &mut FieldErrors,
+) -> Option<IntOrString> {
+    let value = object.get(key)?;
+    let parsed = pod_spec::int_or_percent(value);
+    let scaled = parsed.as_ref().map(|parsed| parsed.scaled_up(100));
+    match scaled {
+        Some(Ok(scaled)) if scaled < 0 => {
+            errors.invalid(&path.child(key), value, "must be greater than or equal to 0");
+        }
+        Some(Ok(_)) => return parsed,
+        _ => {
+            let detail = "a valid percent string must be a numeric string followed by an ending \
+                          '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')";
+            errors.invalid(&path.child(key), value, detail);
+        }
+    }
+    None
+}
+
+impl Hooks for ReplicaSets {
+    fn default(&self, object: Doc) -> Doc {
+        edit(&object, |object| {
+            object.inside("spec", |spec| {
+                edit(spec, |spec| {
+                    spec.default("replicas", 1);
+                    pod_spec::default_template(spec);
+                })
+            });
+        })
+    }
+
+    fn validate(&self, object: &Doc, errors: &mut FieldErrors) {
+        workload::validate(object, "ReplicaSet", errors);
+    }
+
+    fn validate_update(&self, new: &Doc, old: &Doc, errors: &mut FieldErrors) {
+        workload::selector_is_immutable(new, old, errors);
+    }
+
+    fn validate_status(&self, new: &Doc, _old: &Doc, errors: &mut FieldErrors) {
+        let counts = ["replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas", "observedGeneration"];
+        let bounds = [
+            ("fullyLabeledReplicas", "replicas"),
+            ("readyReplicas", "replicas"),
+            ("availableReplicas", "replicas"),
+            ("availableReplicas", "readyReplicas"),
+        ];
+        workload::validate_counts(new, &counts, &bounds, errors);
+    }
+}
+
+impl Hooks for ReplicationControllers {
+    fn default(&self, object: Doc) -> Doc {
+        let labels = object.at("/spec/template/metadata/labels").clone();
+        let object = edit(&object, |object| {
+            object.inside("spec", |spec| {
+                edit(spec, |spec| {
+                    spec.default("replicas", 1);
+                    pod_spec::default_template(spec);
+                    if !spec.has("selector") && !labels.is_null() {
+                        spec.set("selector", labels.clone());
+                    }
+                })
+            });
+            object.inside("metadata", |metadata| {
+                edit(metadata, |metadata| {
+                    if !metadata.has("labels") && !labels.is_null() {
+                        metadata.set("labels", labels.clone());
+                    }
+                })
+            });
+        });
+        object
+    }
+
+    fn validate(&self, object: &Doc, errors: &mut FieldErrors) {
+        // The plain map of labels is checked as the structured selector it stands for.
+        let structured = doc!({ "matchLabels": (object.at("/spec/selector")) });
+        let as_set = put(object.clone(), "/spec/selector", structured);
+        workload::validate(&as_set, "ReplicationController", errors);
+    }
+
+    fn validate_status(&self, new: &Doc, old: &Doc, errors: &mut FieldErrors) {
+        ReplicaSets.validate_status(new, old, errors);
+    }
+}
+
+impl Hooks for StatefulSets {
+    fn default(&self, object: Doc) -> Doc {
+        edit(&object, |object| {
+            object.inside("spec", |spec| {
+                edit(spec, |spec| {
+                    spec.default("replicas", 1);
+                    spec.default("revisionHistoryLimit", 10);
+                    spec.default("podManagementPolicy", "OrderedReady");
+                    spec.default("updateStrategy", Doc::empty_object());
+                    spec.inside("updateStrategy", |strategy| {
+                        edit(strategy, |strategy| {
+                            strategy.default("type", "RollingUpdate");
+                            if strategy.text("type") == "RollingUpdate" {
+                                strategy.default("rollingUpdate", Doc::empty_object());
+                                strategy.inside("rollingUpdate", |rolling| {
+                                    edit(rolling, |rolling| rolling.default("partition", 0))
+                                });
+                            }
+                        })
+                    });
+                    let retain = doc!({ "whenDeleted": "Retain", "whenScaled": "Retain" });
+                    spec.default("persistentVolumeClaimRetentionPolicy", retain);
+                    pod_spec::default_template(spec);
+                })
+            });
+        })
+    }
+
+    fn validate(&self, object: &Doc, errors: &mut FieldErrors) {
+        workload::validate(object, "StatefulSet", errors);
+        let path = FieldPath::new("spec");
+        let policies = ["OrderedReady", "Parallel"];
+        pod_spec::one_of(object.at("/spec"), "podManagementPolicy", &policies, &path, errors);
+    }
+
+    fn validate_update(&self, new: &Doc, old: &Doc, errors: &mut FieldErrors) {
+        const MUTABLE: &[&str] = &[
+            "minReadySeconds",
+            "ordinals",
+            "persistentVolumeClaimRetentionPolicy",
+            "replicas",
+            "revisionHistoryLimit",
+            "template",
+            "updateStrategy",
+        ];
+        let frozen = |object: &Doc| {
+            edit(object.at("/spec"), |spec| MUTABLE.iter().for_each(|key| spec.remove(key)))
+        };
+        if frozen(new) != frozen(old) {
+            let detail = "updates to statefulset spec for fields other than 'replicas', \
+                          'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', \
+                          'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are \
+                          forbidden";
+            errors.forbidden(&path_of("/spec"), detail);
+        }
+    }
+}
+
+impl Hooks for DaemonSets {
+    fn default(&self, object: Doc) -> Doc {
+        edit(&object, |object| {
+            object.inside("spec", |spec| {
+                edit(spec, |spec| {
+                    spec.default("revisionHistoryLimit", 10);
+                    spec.default("updateStrategy", Doc::empty_object());
+                    spec.inside("updateStrategy", |strategy| {
+                        edit(strategy, |strategy| {
+                            strategy.default("type", "RollingUpdate");
+                            if strategy.text("type") == "RollingUpdate" {
+                                strategy.default("rollingUpdate", Doc::empty_object());
+                                strategy.inside("rollingUpdate", |rolling| {
+                                    edit(rolling, |rolling| {
+                                        rolling.default("maxUnavailable", 1);
+                                        rolling.default("maxSurge", 0);
+                                    })
+                                });
+                            }
+                        })
+                    });
+                    pod_spec::default_template(spec);
+                })
+            });
+        })
+    }
+
+    fn validate(&self, object: &Doc, errors: &mut FieldErrors) {
+        workload::validate(object, "DaemonSet", errors);
+    }
+
+    fn validate_update(&self, new: &Doc, old: &Doc, errors: &mut FieldErrors) {
+        workload::selector_is_immutable(new, old, errors);
+    }
+}

@@ -1,0 +1,134 @@
+//! Config maps and secrets.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use windlass_core::{Doc, Object};
+
+use super::fields::edit;
+use crate::field::{FieldErrors, FieldPath};
+use crate::registry::Hooks;
+
+/// The keys and values of one object together.
+const DATA_BYTES_MAX: usize = 1 << 20;
+
+/// Hooks of config maps.
+#[derive(Debug)]
+pub(crate) struct ConfigMaps;
+
+/// Hooks of secrets.
+#[derive(Debug)]
+pub(crate) struct Secrets;
+
+impl Hooks for ConfigMaps {
+    fn validate(&self, object: &Doc, errors: &mut FieldErrors) {
+        let mut bytes = 0;
+        for map in ["data", "binaryData"] {
+            let fields = object.get(map).and_then(Doc::as_object);
+            for (key, value) in fields.into_iter().flat_map(|fields| fields.iter()) {
+                check_key(&FieldPath::new(map).key(key), key, errors);
+                let is_twice = map == "binaryData" && object.at("/data").get(key).is_some();
+                if is_twice {
+                    let detail = "duplicate of key present in data";
+                    errors.invalid(&FieldPath::new("data").key(key), &**key, detail);
+                }
+                bytes += value.as_str().unwrap_or_default().len();
+            }
+        }
+        if bytes > DATA_BYTES_MAX {
+            errors.too_long(&FieldPath::new(""), DATA_BYTES_MAX);
+        }
+    }
+
+    fn validate_update(&self, new: &Doc, old: &Doc, errors: &mut FieldErrors) {
+        check_immutable(new, old, &["data", "binaryData"], errors);
+    }
+}
+
+impl Hooks for Secrets {
+    fn default(&self, object: Doc) -> Doc {
+        edit(&object, |secret| {
+            secret.default("type", "Opaque");
+            // What is written as text is kept like everything else.
+            if let Some(texts) = secret.get("stringData").and_then(Doc::as_object).cloned() {
+                let data = secret.get("data").and_then(Doc::as_object).cloned();
+                let data = texts.iter().fold(data.unwrap_or_else(Object::empty), |data, (key, text)| {
+                    data.with(key, BASE64.encode(text.as_str().unwrap_or_default()).into())
+                });
+                secret.set("data", data);
+            }
+            secret.remove("stringData");
+        })
+    }
+
+    fn validate(&self, object: &Doc, errors: &mut FieldErrors) {
+        let mut bytes = 0;
+        let path = FieldPath::new("data");
+        for (key, value) in object.at("/data").as_object().into_iter().flat_map(|data| data.iter()) {
+            check_key(&path.key(key), key, errors);
+            let text = value.as_str().unwrap_or_default();
+            match BASE64.decode(text) {
+                Ok(decoded) => bytes += decoded.len(),
+                Err(_) => errors.invalid(&path.key(key), "", "must be base64 encoded"),
+            }
+        }
+        if bytes > DATA_BYTES_MAX {
+            errors.too_long(&path, DATA_BYTES_MAX);
+        }
+        for key in required_keys(object.str_at("/type")) {
+            if object.at("/data").get(key).is_none() {
+                errors.required(&path.key(key), "");
+            }
+        }
+    }
+
+    fn validate_update(&self, new: &Doc, old: &Doc, errors: &mut FieldErrors) {
+        errors.immutable(&FieldPath::new("type"), new.at("/type"), old.at("/type"));
+        check_immutable(new, old, &["data"], errors);
+    }
+}
+
+/// The keys that a secret of a type has to have.
+fn required_keys(secret_type: &str) -> &'static [&'static str] {
+    match secret_type {
+        "kubernetes.io/tls" => &["tls.crt", "tls.key"],
+        "kubernetes.io/dockerconfigjson" => &[".dockerconfigjson"],
+        "kubernetes.io/dockercfg" => &[".dockercfg"],
+        "kubernetes.io/ssh-auth" => &["ssh-privatekey"],
+        _ => &[],
+    }
+}
+
+/// An object that was made immutable stays as it is.
+fn check_immutable(new: &Doc, old: &Doc, keys: &[&str], errors: &mut FieldErrors) {
+    if *old.at("/immutable") != true {
+        return;
+    }
+    let detail = "field is immutable when `immutable` is set";
+    if *new.at("/immutable") != true {
+        errors.forbidden(&FieldPath::new("immutable"), detail);
+    }
+    for key in keys {
+        if new.get(key) != old.get(key) {
+            errors.forbidden(&FieldPath::new(key), detail);
+        }
+    }
+}
+
+fn check_key(path: &FieldPath, key: &str, errors: &mut FieldErrors) {
+    if key.len() > 253 {
+        errors.invalid(path, key, "must be no more than 253 bytes");
+    }
+    let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"-._".contains(&b);
+    if key.is_empty() || !key.bytes().all(is_plain) {
+        let detail = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' \
+                      (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation \
+                      is '[-._a-zA-Z0-9]+')";
+        errors.invalid(path, key, detail);
+    }
+    match key {
+        "." => errors.invalid(path, key, "must not be '.'"),
+        ".." => errors.invalid(path, key, "must not be '..'"),
+        _ if key.starts_with("..") => errors.invalid(path, key, "must not start with '..'"),
+        _ => {}
+    }
+}

@@ -1,0 +1,94 @@
+//! Editing an object in one go: all changes are made on a copy, which is interned once.
+
+use windlass_core::{Doc, Object, Str};
+
+use crate::field::{FieldErrors, FieldPath};
+
+/// The fields of an object while they are edited.
+pub(super) struct Fields {
+    original: Doc,
+    fields: Vec<(Str, Doc)>,
+    is_changed: bool,
+}
+
+/// An object with defaults filled in; what is not an object is left for validation to refuse.
+pub(super) fn edit(doc: &Doc, change: impl FnOnce(&mut Fields)) -> Doc {
+    let Some(object) = doc.as_object() else {
+        return doc.clone();
+    };
+    let fields = object.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
+    let mut edited = Fields { original: doc.clone(), fields, is_changed: false };
+    change(&mut edited);
+    if edited.is_changed { Object::new(edited.fields).into() } else { edited.original }
+}
+
+impl Fields {
+    /// The value of a field as it is by now.
+    pub(super) fn get(&self, key: &str) -> Option<&Doc> {
+        self.fields.iter().find(|(name, _)| *name == key).map(|(_, value)| value)
+    }
+
+    /// Whether a field is there.
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.get(key).is_some_and(|value| !value.is_null())
+    }
+
+    /// The text of a field; empty if there is none.
+    pub(super) fn text(&self, key: &str) -> &str {
+        self.get(key).and_then(Doc::as_str).unwrap_or_default()
+    }
+
+    /// Sets a field.
+    pub(super) fn set(&mut self, key: &str, value: impl Into<Doc>) {
+        let value = value.into();
+        match self.fields.iter_mut().find(|(name, _)| *name == key) {
+            Some((_, known)) if *known == value => return,
+            Some((_, known)) => *known = value,
+            None => self.fields.push((Str::new(key), value)),
+        }
+        self.is_changed = true;
+    }
+
+    /// Removes a field.
+    pub(super) fn remove(&mut self, key: &str) {
+        let before = self.fields.len();
+        self.fields.retain(|(name, _)| *name != key);
+        self.is_changed |= self.fields.len() != before;
+    }
+
+    /// Sets a field that is absent, or an empty text.
+    pub(super) fn default(&mut self, key: &str, value: impl Into<Doc>) {
+        if self.get(key).is_none_or(|known| known.is_null() || *known == "") {
+            self.set(key, value);
+        }
+    }
+
+    /// Changes the value of a field that is there.
+    pub(super) fn inside(&mut self, key: &str, change: impl FnOnce(&Doc) -> Doc) {
+        if let Some(value) = self.get(key).filter(|value| !value.is_null()) {
+            let changed = change(value);
+            self.set(key, changed);
+        }
+    }
+
+    /// Changes every item of a list that is there.
+    pub(super) fn each(&mut self, key: &str, change: impl Fn(&Doc) -> Doc) {
+        self.inside(key, |list| match list.as_array() {
+            Some(items) => items.iter().map(change).collect::<Vec<_>>().into(),
+            None => list.clone(),
+        });
+    }
+}
+
+/// A number that may not be negative.
+pub(super) fn not_negative(object: &Doc, pointer: &str, errors: &mut FieldErrors) {
+    let value = object.at(pointer);
+    if value.as_i64().is_some_and(|value| value < 0) {
+        errors.invalid(&path_of(pointer), value, "must be greater than or equal to 0");
+    }
+}
+
+/// A pointer in the words of messages.
+pub(super) fn path_of(pointer: &str) -> FieldPath {
+    FieldPath::new(&pointer.trim_start_matches('/').replace('/', "."))
+}

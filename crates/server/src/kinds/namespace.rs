@@ -1,0 +1,74 @@
+//! Namespaces.
+
+use windlass_core::{Doc, Env, GroupResource, doc};
+
+use super::fields::edit;
+use crate::registry::Hooks;
+use crate::rest::{cut, put};
+use crate::status::Status;
+
+const NAME_LABEL: &str = "kubernetes.io/metadata.name";
+/// Held by the namespace controller until everything inside is gone.
+const FINALIZER: &str = "kubernetes";
+/// Namespaces that a cluster cannot be without.
+const PROTECTED: &[&str] = &["default", "kube-system", "kube-public"];
+
+/// Hooks of namespaces.
+#[derive(Debug)]
+pub(crate) struct Namespaces;
+
+impl Hooks for Namespaces {
+    fn default(&self, namespace: Doc) -> Doc {
+        let namespace = edit(&namespace, |namespace| {
+            namespace.default("spec", Doc::empty_object());
+            namespace.default("status", doc!({ "phase": "Active" }));
+        });
+        with_name_label(namespace)
+    }
+
+    fn prepare_create(&self, namespace: Doc, _env: &Env) -> Doc {
+        let namespace = put(namespace, "/status", doc!({ "phase": "Active" }));
+        let known = namespace.at("/spec/finalizers").items();
+        let mut finalizers = known.to_vec();
+        if !known.iter().any(|finalizer| *finalizer == FINALIZER) {
+            finalizers.push(FINALIZER.into());
+        }
+        with_name_label(put(namespace, "/spec/finalizers", finalizers))
+    }
+
+    fn prepare_update(&self, new: Doc, old: &Doc) -> Doc {
+        put(new, "/spec", old.at("/spec"))
+    }
+
+    fn check_delete(&self, namespace: &Doc) -> Result<(), Status> {
+        let name = namespace.meta().name();
+        if PROTECTED.contains(&name) {
+            let namespaces = GroupResource::new("", "namespaces");
+            return Err(Status::forbidden(&namespaces, name, "this namespace may not be deleted"));
+        }
+        Ok(())
+    }
+
+    fn begin_delete(&self, namespace: Doc) -> Doc {
+        // Namespaces do not say how long they take.
+        let namespace = cut(namespace, "/metadata/deletionGracePeriodSeconds");
+        put(namespace, "/status/phase", "Terminating")
+    }
+
+    fn is_held(&self, namespace: &Doc) -> bool {
+        !namespace.at("/spec/finalizers").items().is_empty()
+    }
+}
+
+/// The label by which selectors find a namespace by its name.
+fn with_name_label(namespace: Doc) -> Doc {
+    let name = namespace.meta().name().to_owned();
+    if name.is_empty() {
+        return namespace;
+    }
+    crate::rest::edit_metadata(&namespace, |metadata| {
+        let labels = metadata.get("labels").and_then(Doc::as_object).cloned();
+        let labels = labels.unwrap_or_else(windlass_core::Object::empty);
+        metadata.with("labels", labels.with(NAME_LABEL, name.into()).into())
+    })
+}

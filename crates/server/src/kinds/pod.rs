@@ -1,0 +1,241 @@
+//! Pods.
+
+use windlass_core::{Doc, Env, Quantity, doc};
+
+use super::fields::{Fields, edit};
+use super::pod_spec;
+use crate::field::{FieldErrors, FieldPath};
+use crate::registry::Hooks;
+use crate::rest::{cut, put};
+
+/// Fields that a field selector may name.
+pub(crate) const FIELDS: &[(&str, &str)] = &[
+    ("spec.nodeName", "/spec/nodeName"),
+    ("spec.host", "/spec/nodeName"),
+    ("spec.restartPolicy", "/spec/restartPolicy"),
+    ("spec.schedulerName", "/spec/schedulerName"),
+    ("spec.serviceAccountName", "/spec/serviceAccountName"),
+    ("status.phase", "/status/phase"),
+    ("status.podIP", "/status/podIP"),
+    ("status.podIPs", "/status/podIP"),
+    ("status.nominatedNodeName", "/status/nominatedNodeName"),
+];
+
+/// How long a pod tolerates a node that does not answer, unless it says.
+const TOLERATION_SECONDS: i64 = 300;
+
+/// Hooks of pods.
+#[derive(Debug)]
+pub(crate) struct Pods;
+
+impl Hooks for Pods {
+    fn default(&self, pod: Doc) -> Doc {
+        edit(&pod, |pod| {
+            pod.inside("status", |status| edit(status, default_addresses));
+            pod.inside("spec", |spec| {
+                let spec = pod_spec::default_spec(spec);
+                edit(&spec, |spec| {
+                    if !spec.has("enableServiceLinks") {
+                        spec.set("enableServiceLinks", true);
+                    }
+                    let on_host = spec.get("hostNetwork").and_then(Doc::as_bool) == Some(true);
+                    for list in ["containers", "initContainers"] {
+                        spec.each(list, |container| default_container(container, on_host));
+                    }
+                })
+            });
+        })
+    }
+
+    fn prepare_create(&self, pod: Doc, env: &Env) -> Doc {
+        let pod = edit(&pod, |pod| pod.inside("spec", |spec| edit(spec, admit)));
+        let mut status = doc!({ "phase": "Pending", "qosClass": (quality_class(&pod)) });
+        if !pod.at("/spec/schedulingGates").items().is_empty() {
+            status = put(status, "/conditions", doc!([{
+                "type": "PodScheduled", "status": "False", "reason": "SchedulingGated",
+                "message": "Scheduling is blocked due to non-empty scheduling gates",
+                "lastTransitionTime": (env.now().to_string())
+            }]));
+        }
+        put(pod, "/status", status)
+    }
+
+    fn prepare_status(&self, new: Doc, old: &Doc) -> Doc {
+        let new = keep_owners(new, old);
+        match new.str_at("/status/qosClass") {
+            "" => put(new, "/status/qosClass", old.at("/status/qosClass")),
+            _ => new,
+        }
+    }
+
+    fn validate(&self, pod: &Doc, errors: &mut FieldErrors) {
+        pod_spec::validate_spec(pod.at("/spec"), &FieldPath::new("spec"), errors);
+    }
+
+    fn validate_update(&self, new: &Doc, old: &Doc, errors: &mut FieldErrors) {
+        let frozen = |pod: &Doc| mutable_parts_removed(pod.at("/spec"));
+        if frozen(new) == frozen(old) {
+            return check_gates(new, old, errors);
+        }
+        let detail = "pod updates may not change fields other than \
+                      `spec.containers[*].image`,`spec.initContainers[*].image`,\
+                      `spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing \
+                      tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if \
+                      it was previously negative)";
+        errors.forbidden(&FieldPath::new("spec"), detail);
+    }
+
+    fn validate_status(&self, new: &Doc, old: &Doc, errors: &mut FieldErrors) {
+        let path = FieldPath::new("status").child("qosClass");
+        errors.immutable(&path, new.at("/status/qosClass"), old.at("/status/qosClass"));
+    }
+
+    fn grace_seconds(&self, pod: &Doc, asked: Option<i64>) -> Option<i64> {
+        let phase = pod.str_at("/status/phase");
+        let is_idle =
+            pod.str_at("/spec/nodeName").is_empty() || matches!(phase, "Succeeded" | "Failed");
+        let own = pod.at("/spec/terminationGracePeriodSeconds").as_i64().unwrap_or(0);
+        let grace = asked.unwrap_or(own);
+        Some(if is_idle { 0 } else if grace < 0 { 1 } else { grace })
+    }
+}
+
+/// The one address and the list of addresses say the same.
+fn default_addresses(status: &mut Fields) {
+    for (one, all) in [("podIP", "podIPs"), ("hostIP", "hostIPs")] {
+        let address = status.text(one).to_owned();
+        if !address.is_empty() && !status.has(all) {
+            status.set(all, doc!([{ "ip": address }]));
+        }
+    }
+}
+
+fn default_container(container: &Doc, on_host: bool) -> Doc {
+    edit(container, |container| {
+        container.inside("resources", |resources| edit(resources, default_requests));
+        if on_host {
+            container.each("ports", |port| {
+                edit(port, |port| {
+                    if let Some(number) = port.get("containerPort").cloned()
+                        && !port.has("hostPort")
+                    {
+                        port.set("hostPort", number);
+                    }
+                })
+            });
+        }
+    })
+}
+
+/// What is limited and not requested is requested up to the limit.
+fn default_requests(resources: &mut Fields) {
+    let Some(limits) = resources.get("limits").and_then(Doc::as_object).cloned() else {
+        return;
+    };
+    let requests = resources.get("requests").cloned().unwrap_or_else(Doc::empty_object);
+    let requests = edit(&requests, |requests| {
+        for (name, limit) in limits.iter() {
+            requests.default(name, limit);
+        }
+    });
+    if requests.as_object().is_some_and(|requests| !requests.is_empty()) {
+        resources.set("requests", requests);
+    }
+}
+
+/// What upstream's admission adds to every new pod.
+fn admit(spec: &mut Fields) {
+    spec.default("priority", 0);
+    spec.default("preemptionPolicy", "PreemptLowerPriority");
+    let mut tolerations: Vec<Doc> =
+        spec.get("tolerations").map(|list| list.items().to_vec()).unwrap_or_default();
+    for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
+        let covers = |toleration: &Doc| {
+            matches!(toleration.str_at("/key"), known if known == key || known.is_empty())
+                && matches!(toleration.str_at("/effect"), "NoExecute" | "")
+        };
+        if !tolerations.iter().any(covers) {
+            tolerations.push(doc!({
+                "key": key, "operator": "Exists", "effect": "NoExecute",
+                "tolerationSeconds": TOLERATION_SECONDS
+            }));
+        }
+    }
+    spec.set("tolerations", tolerations);
+}
+
+/// How well a pod's resources are assured.
+fn quality_class(pod: &Doc) -> &'static str {
+    let mut is_guaranteed = true;
+    let mut has_any = false;
+    let lists = [pod.at("/spec/containers"), pod.at("/spec/initContainers")];
+    for container in lists.iter().flat_map(|list| list.items()) {
+        for name in ["cpu", "memory"] {
+            let amount = |kind: &str| {
+                let value = container.at(&format!("/resources/{kind}/{name}"));
+                value.as_str().and_then(|text| text.parse::<Quantity>().ok()).filter(|q| !q.is_zero())
+            };
+            let (limit, request) = (amount("limits"), amount("requests"));
+            has_any |= limit.is_some() || request.is_some();
+            is_guaranteed &= limit.is_some() && (request.is_none() || request == limit);
+        }
+    }
+    match (has_any, is_guaranteed) {
+        (false, _) => "BestEffort",
+        (true, true) => "Guaranteed",
+        (true, false) => "Burstable",
+    }
+}
+
+fn keep_owners(new: Doc, old: &Doc) -> Doc {
+    match old.at("/metadata/ownerReferences") {
+        owners if owners.is_null() => cut(new, "/metadata/ownerReferences"),
+        owners => put(new, "/metadata/ownerReferences", owners),
+    }
+}
+
+/// A spec without what may change: images, the deadline, tolerations, gates.
+fn mutable_parts_removed(spec: &Doc) -> Doc {
+    edit(spec, |spec| {
+        for list in ["containers", "initContainers"] {
+            spec.each(list, |container| edit(container, |container| container.remove("image")));
+        }
+        for key in
+            ["activeDeadlineSeconds", "ephemeralContainers", "schedulingGates", "terminationGracePeriodSeconds", "tolerations"]
+        {
+            spec.remove(key);
+        }
+    })
+}
+
+fn check_gates(new: &Doc, old: &Doc, errors: &mut FieldErrors) {
+    let path = FieldPath::new("spec");
+    let (gates, known) = (new.at("/spec/schedulingGates"), old.at("/spec/schedulingGates"));
+    if gates.items().iter().any(|gate| !known.items().contains(gate)) {
+        let detail = "only deletion is allowed, but found new scheduling gate";
+        errors.forbidden(&path.child("schedulingGates"), detail);
+    }
+    let tolerations = new.at("/spec/tolerations");
+    if old.at("/spec/tolerations").items().iter().any(|kept| !has_toleration(tolerations, kept)) {
+        let detail = "existing toleration can not be modified except its tolerationSeconds";
+        errors.forbidden(&path.child("tolerations"), detail);
+    }
+    let (deadline, before) =
+        (new.at("/spec/activeDeadlineSeconds"), old.at("/spec/activeDeadlineSeconds"));
+    match (deadline.as_i64(), before.as_i64()) {
+        (Some(new), Some(old)) if new > old => {
+            let detail = format!("must be less than or equal to previous value {old}");
+            errors.invalid(&path.child("activeDeadlineSeconds"), new, detail);
+        }
+        (None, Some(_)) => {
+            let detail = "must not update from a positive integer to nil value";
+            errors.invalid(&path.child("activeDeadlineSeconds"), deadline, detail);
+        }
+        _ => {}
+    }
+}
+
+fn has_toleration(list: &Doc, wanted: &Doc) -> bool {
+    let core = |toleration: &Doc| cut(toleration.clone(), "/tolerationSeconds");
+    list.items().iter().any(|known| core(known) == core(wanted))
+}

@@ -1,0 +1,52 @@
+//! The embedded Kubernetes API server.
+//!
+//! [`Server`] is a [`tower::Service`] over HTTP requests. [`serve`] puts it behind TLS on a
+//! socket; in process it is called directly, and [`Server::watch_docs`] hands out watch events as
+//! shared documents instead of bytes.
+//!
+//! ```text
+//! connection ─▶ request ─▶ authentication ─▶ authorization ─▶ rest ─▶ registry row and hooks
+//!   http, tls    request       auth              auth            │
+//!                                                                ▼
+//!                                                    windlass-store (objects, watches)
+//! ```
+//!
+//! There is one generic registry. A kind is one row, with optional hooks for its defaults, its
+//! validation and the few things that only it does; there is no handler per kind.
+//!
+//! Deliberately absent: proxying, exec, attach and port-forward; nothing here runs containers.
+
+mod auth;
+mod body;
+mod bootstrap;
+mod certs;
+mod compress;
+mod discovery;
+mod field;
+mod health;
+mod kinds;
+mod kubeconfig;
+mod listen;
+mod negotiate;
+mod openapi;
+mod private_file;
+mod query;
+mod registry;
+mod request;
+mod respond;
+mod rest;
+mod server;
+mod status;
+mod storage;
+mod table;
+mod tls;
+
+pub use auth::{SignerError, User};
+pub use body::Body;
+pub use certs::{CertificateError, Certificates, Identity};
+pub use listen::{Listening, ServeError, serve};
+pub use kubeconfig::kubeconfig;
+pub use private_file::{make_directory, write as write_private_file};
+pub use rest::{DocWatch, WatchDocs, WatchEvent};
+pub use server::{InProcess, Server, ServerError, ServerOptions};
+pub use status::Status;

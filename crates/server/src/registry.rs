@@ -1,0 +1,121 @@
+//! The one table of kinds.
+//!
+//! A kind is a [`Resource`]: names, scope, verbs, subresources, columns and rules, plus optional
+//! [`Hooks`]. Every handler works on rows; nothing else in the server knows a kind by name. The
+//! built-in rows are in `rows`; further rows may be added while the server runs.
+
+mod resource;
+mod rows;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+use foldhash::fast::RandomState;
+use parking_lot::RwLock;
+
+pub(crate) use resource::{
+    Conversion, GarbagePolicy, Generation, Hooks, NameRule, Resource, SelectableField, Sub,
+    Subresource,
+};
+
+/// All kinds that are served.
+#[derive(Debug)]
+pub(crate) struct Registry {
+    /// Replaced as a whole when rows change, so that a request sees one consistent table.
+    table: RwLock<Arc<Table>>,
+}
+
+/// One consistent state of the registry.
+#[derive(Debug, Default)]
+pub(crate) struct Table {
+    /// Groups in the order of discovery.
+    groups: Vec<Group>,
+    /// By group, version and plural.
+    by_path: HashMap<(String, String, String), Arc<Resource>, RandomState>,
+}
+
+/// The versions of one group, the preferred one first.
+#[derive(Debug)]
+pub(crate) struct Group {
+    pub(crate) name: String,
+    pub(crate) versions: Vec<Version>,
+}
+
+/// The resources of one version of a group, by their plural names.
+#[derive(Debug)]
+pub(crate) struct Version {
+    pub(crate) name: String,
+    pub(crate) resources: BTreeMap<String, Arc<Resource>>,
+}
+
+impl Registry {
+    /// The built-in kinds.
+    pub(crate) fn built_in() -> Self {
+        Self { table: RwLock::new(Arc::new(Table::new(rows::all()))) }
+    }
+
+    /// The present table.
+    pub(crate) fn table(&self) -> Arc<Table> {
+        Arc::clone(&self.table.read())
+    }
+}
+
+impl Table {
+    fn new(rows: Vec<Resource>) -> Self {
+        let mut table = Self::default();
+        for row in rows {
+            table.add(Arc::new(row));
+        }
+        table
+    }
+
+    fn add(&mut self, resource: Arc<Resource>) {
+        let (group, version) = (resource.gvk.group(), resource.gvk.version());
+        let path = (group.to_owned(), version.to_owned(), resource.plural.to_string());
+        let at = match self.groups.iter().position(|known| known.name == group) {
+            Some(at) => at,
+            None => {
+                self.groups.push(Group { name: group.to_owned(), versions: Vec::new() });
+                self.groups.len() - 1
+            }
+        };
+        self.groups[at].version(version).resources.insert(path.2.clone(), Arc::clone(&resource));
+        self.by_path.insert(path, resource);
+    }
+
+    /// The row of a group, version and plural.
+    pub(crate) fn find(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Resource>> {
+        self.by_path.get(&(group.to_owned(), version.to_owned(), plural.to_owned()))
+    }
+
+    /// Whether a group version is served at all.
+    pub(crate) fn version(&self, group: &str, version: &str) -> Option<&Version> {
+        self.group(group)?.versions.iter().find(|known| known.name == version)
+    }
+
+    /// A group.
+    pub(crate) fn group(&self, group: &str) -> Option<&Group> {
+        self.groups.iter().find(|known| known.name == group)
+    }
+
+    /// The groups in the order of discovery.
+    pub(crate) fn groups(&self) -> &[Group] {
+        &self.groups
+    }
+
+}
+
+impl Group {
+    fn version(&mut self, name: &str) -> &mut Version {
+        let at = match self.versions.iter().position(|known| known.name == name) {
+            Some(at) => at,
+            None => {
+                self.versions
+                    .push(Version { name: name.to_owned(), resources: BTreeMap::new() });
+                self.versions.len() - 1
+            }
+        };
+        &mut self.versions[at]
+    }
+}

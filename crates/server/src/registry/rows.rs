@@ -1,0 +1,511 @@
+//! The built-in kinds, one row each.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use windlass_core::Gvk;
+use windlass_store::Resource as Shelf;
+
+use super::resource::{
+    Conversion, GarbagePolicy, Generation, Hooks, NameRule, NoHooks, Resource, Scope,
+    SelectableField, Sub, Subresource,
+};
+use crate::kinds;
+use crate::request::Verb;
+use crate::table::{self, Column};
+
+const STORED: &[Verb] = &[
+    Verb::Create,
+    Verb::Delete,
+    Verb::DeleteCollection,
+    Verb::Get,
+    Verb::List,
+    Verb::Patch,
+    Verb::Update,
+    Verb::Watch,
+];
+const CREATE: &[Verb] = &[Verb::Create];
+/// Upstream keeps events for an hour.
+const EVENT_TTL: Duration = Duration::from_secs(60 * 60);
+const READ_WRITE: &[Verb] = &[Verb::Get, Verb::Patch, Verb::Update];
+
+/// Every built-in row, in the order of discovery.
+pub(super) fn all() -> Vec<Resource> {
+    [core(), apps(), batch_and_scaling(), policies(), cluster_services(), devices(), extensions()]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+fn core() -> Vec<Resource> {
+    let v1 = |kind, plural| row("", "v1", kind, plural);
+    vec![
+        v1("Namespace", "namespaces")
+            .cluster()
+            .short(&["ns"])
+            .without(Verb::DeleteCollection)
+            .status()
+            .sub("finalize", Sub::Finalize, &[Verb::Update])
+            .names(NameRule::Label)
+            .fields(&[("status.phase", "/status/phase")])
+            .returns_deleted()
+            .columns(table::NAMESPACE)
+            .hooks(kinds::Namespaces),
+        v1("Pod", "pods")
+            .short(&["po"])
+            .category("all")
+            .status()
+            .sub("binding", Sub::Binding, CREATE)
+            .sub_kind("binding", Gvk::constant("", "v1", "Binding"))
+            .sub("eviction", Sub::Eviction, CREATE)
+            .sub_kind("eviction", Gvk::constant("policy", "v1", "Eviction"))
+            .sub("ephemeralcontainers", Sub::Part(&["/spec/ephemeralContainers"]), READ_WRITE)
+            .sub("log", Sub::Log, &[Verb::Get])
+            .sub("resize", Sub::Part(&["/spec/containers", "/spec/initContainers"]), READ_WRITE)
+            .generation(Generation::Spec)
+            .fields(kinds::POD_FIELDS)
+            .field_or("spec.hostNetwork", "/spec/hostNetwork", "false")
+            .returns_deleted()
+            .columns(table::POD)
+            .hooks(kinds::Pods),
+        v1("Binding", "bindings").only(CREATE),
+        v1("ConfigMap", "configmaps")
+            .short(&["cm"])
+            .columns(table::CONFIG_MAP)
+            .hooks(kinds::ConfigMaps),
+        v1("Secret", "secrets")
+            .fields(&[("type", "/type")])
+            .columns(table::SECRET)
+            .hooks(kinds::Secrets),
+        v1("ServiceAccount", "serviceaccounts")
+            .short(&["sa"])
+            .sub("token", Sub::Token, CREATE)
+            .sub_kind("token", Gvk::constant("authentication.k8s.io", "v1", "TokenRequest"))
+            .returns_deleted(),
+        v1("Service", "services")
+            .short(&["svc"])
+            .category("all")
+            .status()
+            .names(NameRule::Label)
+            .fields(&[("spec.clusterIP", "/spec/clusterIP"), ("spec.type", "/spec/type")])
+            .create_on_update()
+            .returns_deleted()
+            .columns(table::SERVICE)
+            .hooks(kinds::Services),
+        v1("Endpoints", "endpoints")
+            .short(&["ep"])
+            .create_on_update()
+            .columns(table::ENDPOINTS),
+        v1("Event", "events")
+            .short(&["ev"])
+            .create_on_update()
+            .garbage(GarbagePolicy::Unsupported)
+            .ttl(EVENT_TTL)
+            .fields(kinds::EVENT_FIELDS)
+            .columns(table::EVENT)
+            .hooks(kinds::Events),
+        v1("Node", "nodes")
+            .cluster()
+            .short(&["no"])
+            .status()
+            .field_or("spec.unschedulable", "/spec/unschedulable", "false")
+            .columns(table::NODE)
+            .hooks(kinds::Nodes),
+        v1("LimitRange", "limitranges").short(&["limits"]).create_on_update(),
+        v1("ResourceQuota", "resourcequotas").short(&["quota"]).status().returns_deleted(),
+        v1("PersistentVolume", "persistentvolumes")
+            .cluster()
+            .short(&["pv"])
+            .status()
+            .returns_deleted()
+            .columns(table::PERSISTENT_VOLUME)
+            .hooks(kinds::Volumes),
+        v1("PersistentVolumeClaim", "persistentvolumeclaims")
+            .short(&["pvc"])
+            .status()
+            .returns_deleted()
+            .columns(table::PERSISTENT_VOLUME_CLAIM)
+            .hooks(kinds::Claims),
+        v1("PodTemplate", "podtemplates").generation(Generation::AllButStatus).returns_deleted(),
+        v1("ReplicationController", "replicationcontrollers")
+            .short(&["rc"])
+            .category("all")
+            .scale()
+            .status()
+            .generation(Generation::Spec)
+            .garbage(GarbagePolicy::Orphan)
+            .field_or("status.replicas", "/status/replicas", "0")
+            .columns(table::REPLICA_SET)
+            .hooks(kinds::ReplicationControllers),
+    ]
+}
+
+fn apps() -> Vec<Resource> {
+    let v1 = |kind, plural| row("apps", "v1", kind, plural);
+    vec![
+        v1("Deployment", "deployments")
+            .short(&["deploy"])
+            .category("all")
+            .scale()
+            .status()
+            .generation(Generation::SpecOrAnnotations)
+            .columns(table::DEPLOYMENT)
+            .hooks(kinds::Deployments),
+        v1("ReplicaSet", "replicasets")
+            .short(&["rs"])
+            .category("all")
+            .scale()
+            .status()
+            .generation(Generation::Spec)
+            .field_or("status.replicas", "/status/replicas", "0")
+            .columns(table::REPLICA_SET)
+            .hooks(kinds::ReplicaSets),
+        v1("StatefulSet", "statefulsets")
+            .short(&["sts"])
+            .category("all")
+            .scale()
+            .status()
+            .names(NameRule::Label)
+            .generation(Generation::Spec)
+            .columns(table::STATEFUL_SET)
+            .hooks(kinds::StatefulSets),
+        v1("DaemonSet", "daemonsets")
+            .short(&["ds"])
+            .category("all")
+            .status()
+            .generation(Generation::Spec)
+            .columns(table::DAEMON_SET)
+            .hooks(kinds::DaemonSets),
+        v1("ControllerRevision", "controllerrevisions"),
+    ]
+}
+
+fn batch_and_scaling() -> Vec<Resource> {
+    vec![
+        row("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
+            .short(&["hpa"])
+            .category("all")
+            .status(),
+        row("batch", "v1", "Job", "jobs")
+            .category("all")
+            .status()
+            .generation(Generation::Spec)
+            .garbage(GarbagePolicy::Orphan)
+            .field_or("status.successful", "/status/succeeded", "0")
+            .columns(table::JOB)
+            .hooks(kinds::Jobs),
+        row("batch", "v1", "CronJob", "cronjobs")
+            .short(&["cj"])
+            .category("all")
+            .status()
+            .generation(Generation::Spec)
+            .columns(table::CRON_JOB)
+            .hooks(kinds::CronJobs),
+    ]
+}
+
+fn policies() -> Vec<Resource> {
+    let network = |kind, plural| row("networking.k8s.io", "v1", kind, plural);
+    let rbac = |kind, plural| {
+        row("rbac.authorization.k8s.io", "v1", kind, plural)
+            .names(NameRule::PathSegment)
+            .create_on_update()
+    };
+    vec![
+        network("Ingress", "ingresses")
+            .short(&["ing"])
+            .status()
+            .generation(Generation::Spec)
+            .columns(table::INGRESS)
+            .hooks(kinds::Ingresses),
+        network("IngressClass", "ingressclasses").cluster().generation(Generation::Spec),
+        network("NetworkPolicy", "networkpolicies")
+            .short(&["netpol"])
+            .generation(Generation::Spec),
+        network("IPAddress", "ipaddresses").cluster().short(&["ip"]),
+        network("ServiceCIDR", "servicecidrs").cluster().status(),
+        row("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")
+            .short(&["pdb"])
+            .status()
+            .generation(Generation::Spec)
+            .conditional_update()
+            .columns(table::DISRUPTION_BUDGET),
+        rbac("Role", "roles").columns(table::CREATED_AT).hooks(kinds::Roles),
+        rbac("RoleBinding", "rolebindings")
+            .columns(table::ROLE_BINDING)
+            .hooks(kinds::RoleBindings),
+        rbac("ClusterRole", "clusterroles")
+            .cluster()
+            .columns(table::CREATED_AT)
+            .hooks(kinds::Roles),
+        rbac("ClusterRoleBinding", "clusterrolebindings")
+            .cluster()
+            .columns(table::ROLE_BINDING)
+            .hooks(kinds::RoleBindings),
+    ]
+}
+
+fn cluster_services() -> Vec<Resource> {
+    let storage = |kind, plural| row("storage.k8s.io", "v1", kind, plural);
+    vec![
+        row("coordination.k8s.io", "v1", "Lease", "leases")
+            .conditional_update()
+            .create_on_update()
+            .columns(table::LEASE)
+            .hooks(kinds::Leases),
+        row("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices")
+            .generation(Generation::AllButStatus)
+            .columns(table::ENDPOINT_SLICE),
+        row("events.k8s.io", "v1", "Event", "events")
+            .short(&["ev"])
+            .create_on_update()
+            .garbage(GarbagePolicy::Unsupported)
+            .ttl(EVENT_TTL)
+            .fields(kinds::NEW_EVENT_FIELDS)
+            .stored_as("", "events", kinds::EVENT_CONVERSION)
+            .columns(table::EVENT)
+            .hooks(kinds::Events),
+        storage("StorageClass", "storageclasses")
+            .cluster()
+            .short(&["sc"])
+            .returns_deleted()
+            .columns(table::STORAGE_CLASS),
+        storage("CSIDriver", "csidrivers").cluster().conditional_update().returns_deleted(),
+        storage("CSINode", "csinodes").cluster().conditional_update().returns_deleted(),
+        storage("VolumeAttachment", "volumeattachments")
+            .cluster()
+            .status()
+            .conditional_update()
+            .returns_deleted(),
+        storage("VolumeAttributesClass", "volumeattributesclasses")
+            .cluster()
+            .short(&["vac"])
+            .returns_deleted(),
+        storage("CSIStorageCapacity", "csistoragecapacities").conditional_update(),
+        row("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses")
+            .cluster()
+            .short(&["pc"])
+            .generation(Generation::AllButStatus)
+            .columns(table::PRIORITY_CLASS)
+            .hooks(kinds::PriorityClasses),
+        row("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses")
+            .cluster()
+            .conditional_update()
+            .create_on_update(),
+    ]
+}
+
+fn devices() -> Vec<Resource> {
+    let v1 = |kind, plural| row("resource.k8s.io", "v1", kind, plural).returns_deleted();
+    vec![
+        v1("ResourceClaim", "resourceclaims")
+            .status()
+            .columns(table::RESOURCE_CLAIM)
+            .hooks(kinds::ResourceClaims),
+        v1("ResourceClaimTemplate", "resourceclaimtemplates")
+            .hooks(kinds::ResourceClaimTemplates),
+        v1("DeviceClass", "deviceclasses")
+            .cluster()
+            .generation(Generation::Spec)
+            .hooks(kinds::DeviceClasses),
+        v1("ResourceSlice", "resourceslices")
+            .cluster()
+            .generation(Generation::Spec)
+            .fields(&[("spec.nodeName", "/spec/nodeName"), ("spec.driver", "/spec/driver")])
+            .columns(table::RESOURCE_SLICE)
+            .hooks(kinds::ResourceSlices),
+    ]
+}
+
+fn extensions() -> Vec<Resource> {
+    let admission = |kind, plural| {
+        row("admissionregistration.k8s.io", "v1", kind, plural)
+            .cluster()
+            .category("api-extensions")
+            .generation(Generation::AllButStatus)
+            .conditional_update()
+    };
+    let authentication = |kind, plural| row("authentication.k8s.io", "v1", kind, plural);
+    let authorization = |kind, plural| row("authorization.k8s.io", "v1", kind, plural);
+    vec![
+        row("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions")
+            .cluster()
+            .short(&["crd", "crds"])
+            .category("api-extensions")
+            .status()
+            .generation(Generation::Spec)
+            .conditional_update()
+            .columns(table::CREATED_AT),
+        admission("MutatingWebhookConfiguration", "mutatingwebhookconfigurations"),
+        admission("ValidatingWebhookConfiguration", "validatingwebhookconfigurations"),
+        admission("ValidatingAdmissionPolicy", "validatingadmissionpolicies").status(),
+        admission("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"),
+        admission("MutatingAdmissionPolicy", "mutatingadmissionpolicies"),
+        admission("MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings"),
+        authentication("TokenReview", "tokenreviews").cluster().only(CREATE),
+        authentication("SelfSubjectReview", "selfsubjectreviews").cluster().only(CREATE),
+        authorization("SubjectAccessReview", "subjectaccessreviews").cluster().only(CREATE),
+        authorization("SelfSubjectAccessReview", "selfsubjectaccessreviews")
+            .cluster()
+            .only(CREATE),
+        authorization("SelfSubjectRulesReview", "selfsubjectrulesreviews").cluster().only(CREATE),
+        authorization("LocalSubjectAccessReview", "localsubjectaccessreviews").only(CREATE),
+    ]
+}
+
+/// A namespaced, stored kind with the most common rules.
+fn row(
+    group: &'static str,
+    version: &'static str,
+    kind: &'static str,
+    plural: &'static str,
+) -> Resource {
+    Resource {
+        gvk: Gvk::constant(group, version, kind),
+        plural: Cow::Borrowed(plural),
+        singular: Cow::Owned(kind.to_ascii_lowercase()),
+        short_names: Vec::new(),
+        categories: Vec::new(),
+        scope: Scope::Namespaced,
+        verbs: STORED.to_vec(),
+        subresources: Vec::new(),
+        columns: table::AGE,
+        fields: Vec::new(),
+        names: NameRule::Subdomain,
+        generation: Generation::Absent,
+        unconditional_update: true,
+        create_on_update: false,
+        returns_deleted: false,
+        garbage: GarbagePolicy::Background,
+        is_custom: false,
+        shelf: Shelf::new(group, plural),
+        conversion: None,
+        ttl: None,
+        hooks: Arc::new(NoHooks),
+    }
+}
+
+impl Resource {
+    fn cluster(mut self) -> Self {
+        self.scope = Scope::Cluster;
+        self
+    }
+
+    fn short(mut self, names: &[&'static str]) -> Self {
+        self.short_names = names.iter().copied().map(Cow::Borrowed).collect();
+        self
+    }
+
+    fn category(mut self, category: &'static str) -> Self {
+        self.categories.push(Cow::Borrowed(category));
+        self
+    }
+
+    fn only(mut self, verbs: &[Verb]) -> Self {
+        self.verbs = verbs.to_vec();
+        self
+    }
+
+    fn without(mut self, verb: Verb) -> Self {
+        self.verbs.retain(|known| *known != verb);
+        self
+    }
+
+    fn status(self) -> Self {
+        self.sub("status", Sub::Status, READ_WRITE)
+    }
+
+    fn scale(self) -> Self {
+        self.sub("scale", Sub::Scale, READ_WRITE)
+            .sub_kind("scale", Gvk::constant("autoscaling", "v1", "Scale"))
+    }
+
+    fn sub(mut self, name: &'static str, sort: Sub, verbs: &'static [Verb]) -> Self {
+        let gvk = self.gvk.clone();
+        self.subresources.push(Subresource { name, gvk, verbs, sort });
+        self.subresources.sort_by_key(|sub| sub.name);
+        self
+    }
+
+    /// Says that a subresource reads and writes another kind than the main one.
+    fn sub_kind(mut self, name: &'static str, gvk: Gvk) -> Self {
+        for sub in self.subresources.iter_mut().filter(|sub| sub.name == name) {
+            sub.gvk = gvk.clone();
+        }
+        self
+    }
+
+    fn columns(mut self, columns: &'static [Column]) -> Self {
+        self.columns = columns;
+        self
+    }
+
+    fn fields(mut self, fields: &[(&'static str, &'static str)]) -> Self {
+        let field = |(label, pointer): &(&'static str, &'static str)| SelectableField {
+            label: Cow::Borrowed(*label),
+            pointer: Cow::Borrowed(*pointer),
+            absent: "",
+        };
+        self.fields.extend(fields.iter().map(field));
+        self
+    }
+
+    /// A field whose absence means a value.
+    fn field_or(
+        mut self,
+        label: &'static str,
+        pointer: &'static str,
+        absent: &'static str,
+    ) -> Self {
+        let (label, pointer) = (Cow::Borrowed(label), Cow::Borrowed(pointer));
+        self.fields.push(SelectableField { label, pointer, absent });
+        self
+    }
+
+    fn names(mut self, names: NameRule) -> Self {
+        self.names = names;
+        self
+    }
+
+    fn generation(mut self, generation: Generation) -> Self {
+        self.generation = generation;
+        self
+    }
+
+    fn conditional_update(mut self) -> Self {
+        self.unconditional_update = false;
+        self
+    }
+
+    fn create_on_update(mut self) -> Self {
+        self.create_on_update = true;
+        self
+    }
+
+    fn returns_deleted(mut self) -> Self {
+        self.returns_deleted = true;
+        self
+    }
+
+    fn garbage(mut self, garbage: GarbagePolicy) -> Self {
+        self.garbage = garbage;
+        self
+    }
+
+    fn stored_as(mut self, group: &str, plural: &str, conversion: Conversion) -> Self {
+        self.shelf = Shelf::new(group, plural);
+        self.conversion = Some(conversion);
+        self
+    }
+
+    fn ttl(mut self, ttl: Duration) -> Self {
+        self.ttl = Some(ttl);
+        self
+    }
+
+    fn hooks(mut self, hooks: impl Hooks + 'static) -> Self {
+        self.hooks = Arc::new(hooks);
+        self
+    }
+}

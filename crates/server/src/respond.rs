@@ -1,0 +1,90 @@
+//! Answers.
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use windlass_core::Doc;
+
+use crate::body::Body;
+use crate::negotiate::Encoding;
+use crate::query::Query;
+use crate::status::Status;
+
+/// Warnings of one answer are cut off after so many bytes, as upstream does.
+const WARNING_BYTES_LIMIT: usize = 4096;
+
+/// An object in an encoding.
+pub(crate) fn object(code: StatusCode, doc: &Doc, encoding: Encoding, pretty: bool) -> Response<Body> {
+    match encoding {
+        Encoding::Json => json(code, doc, pretty),
+        Encoding::Yaml => match doc.to_yaml() {
+            Ok(text) => whole(code, "application/yaml", text.into()),
+            Err(error) => status(&Status::internal(error)),
+        },
+    }
+}
+
+/// An object as JSON, with the line end that upstream's encoder writes.
+pub(crate) fn json(code: StatusCode, doc: &Doc, pretty: bool) -> Response<Body> {
+    let mut bytes = if pretty { doc.to_json_pretty().into_bytes() } else { doc.to_json() };
+    bytes.push(b'\n');
+    whole(code, "application/json", bytes.into())
+}
+
+/// A refusal.
+pub(crate) fn status(status: &Status) -> Response<Body> {
+    let mut response = json(status.code(), &status.to_doc(), false);
+    if let Some(after) = status.retry_after() {
+        response.headers_mut().insert(header::RETRY_AFTER, after.as_secs().into());
+    }
+    if status.code() == StatusCode::FORBIDDEN {
+        let nosniff = HeaderValue::from_static("nosniff");
+        response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
+    }
+    response
+}
+
+/// Plain text.
+pub(crate) fn text(code: StatusCode, text: impl Into<Bytes>) -> Response<Body> {
+    whole(code, "text/plain; charset=utf-8", text.into())
+}
+
+/// The answer for a path that nothing stands behind.
+pub(crate) fn no_such_page() -> Response<Body> {
+    text(StatusCode::NOT_FOUND, "404 page not found\n")
+}
+
+/// Bytes of a media type.
+pub(crate) fn whole(code: StatusCode, media_type: &'static str, bytes: Bytes) -> Response<Body> {
+    let mut response = Response::new(Body::whole(bytes));
+    *response.status_mut() = code;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
+    response
+}
+
+/// Adds warnings for the client's user.
+pub(crate) fn warn(response: &mut Response<Body>, warnings: &[String]) {
+    let mut room = WARNING_BYTES_LIMIT;
+    for warning in warnings {
+        let text: String = warning.chars().filter(|c| !c.is_control()).collect();
+        let text = text.replace('\\', "\\\\").replace('"', "\\\"");
+        if text.len() > room {
+            break;
+        }
+        room -= text.len();
+        if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{text}\"")) {
+            response.headers_mut().append(header::WARNING, value);
+        }
+    }
+}
+
+/// Whether somebody will look at the answer with their own eyes.
+pub(crate) fn is_pretty(query: &Query, headers: &HeaderMap) -> bool {
+    match query.flag("pretty") {
+        Ok(Some(pretty)) => pretty,
+        _ => {
+            let agent = headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok());
+            let agent = agent.unwrap_or_default();
+            ["curl", "Wget", "Mozilla/5.0"].iter().any(|browser| agent.starts_with(browser))
+        }
+    }
+}

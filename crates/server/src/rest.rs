@@ -1,0 +1,221 @@
+//! The verbs, for every kind alike.
+
+mod admission;
+mod create;
+mod delete;
+mod filter;
+mod list;
+mod metadata;
+mod object;
+mod patch;
+mod pod;
+mod scale;
+mod token;
+mod update;
+mod watch;
+
+use bytes::Bytes;
+use http::{HeaderMap, Response, StatusCode};
+use windlass_core::{Doc, GroupResource};
+use windlass_store::WriteError;
+
+pub use watch::{DocWatch, WatchDocs, WatchEvent};
+
+pub(crate) use create::create_at_start;
+pub(crate) use metadata::labels as validate_labels;
+pub(crate) use object::{cut, edit_metadata, put};
+
+use crate::auth::{self, User};
+use crate::body::Body;
+use crate::negotiate::{self, Form};
+use crate::query::Query;
+use crate::registry::{Resource, Sub, Subresource};
+use crate::request::{ResourcePath, Verb};
+use crate::respond;
+use crate::server::Server;
+use crate::status::Status;
+use crate::storage;
+use crate::table::{self, Include};
+use std::sync::Arc;
+
+/// One request to a resource.
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub(crate) server: Server,
+    pub(crate) resource: Arc<Resource>,
+    pub(crate) path: ResourcePath,
+    pub(crate) query: Query,
+    pub(crate) headers: HeaderMap,
+    pub(crate) user: User,
+    pub(crate) body: Bytes,
+}
+
+/// Answers a request to a resource.
+pub(crate) async fn dispatch(call: Call) -> Result<Response<Body>, Status> {
+    let Some(verb) = call.path.verb else {
+        return Err(Status::method_unknown());
+    };
+    if !call.is_place_right() {
+        return Ok(respond::no_such_page());
+    }
+    if !call.path.subresource.is_empty() {
+        return subresource(&call, verb).await;
+    }
+    if !call.resource.allows(verb) || !call.is_verb_here(verb) {
+        return Err(Status::method_unknown());
+    }
+    match verb {
+        Verb::Create => create::create(&call).await,
+        Verb::Get => get(&call).await,
+        Verb::List => list::list(&call).await,
+        Verb::Watch => watch::watch(&call).await,
+        Verb::Update => update::update(&call, update::Part::Main).await,
+        Verb::Patch => patch::patch(&call, update::Part::Main).await,
+        Verb::Delete => delete::delete(&call).await,
+        Verb::DeleteCollection => delete::delete_collection(&call).await,
+    }
+}
+
+async fn subresource(call: &Call, verb: Verb) -> Result<Response<Body>, Status> {
+    let Some(sub) = call.resource.subresource(&call.path.subresource) else {
+        return Ok(respond::no_such_page());
+    };
+    if !sub.verbs.contains(&verb) {
+        return Err(Status::method_unknown());
+    }
+    let sub: Subresource = sub.clone();
+    match (sub.sort, verb) {
+        (Sub::Scale, Verb::Get) => scale::get(call),
+        (Sub::Scale, Verb::Update) => scale::update(call).await,
+        (Sub::Scale, _) => scale::patch(call).await,
+        (Sub::Binding, _) => pod::bind(call).await,
+        (Sub::Eviction, _) => pod::evict(call).await,
+        (Sub::Token, _) => token::create(call),
+        (Sub::Log, _) => pod::log(call),
+        (_, Verb::Get) => get(call).await,
+        (sort, Verb::Update) => update::update(call, part(sort)).await,
+        (sort, _) => patch::patch(call, part(sort)).await,
+    }
+}
+
+/// Which part of an object a subresource writes.
+fn part(sub: Sub) -> update::Part {
+    match sub {
+        Sub::Status => update::Part::Status,
+        Sub::Finalize => update::Part::Finalize,
+        Sub::Part(pointers) => update::Part::Only(pointers),
+        Sub::Scale | Sub::Binding | Sub::Eviction | Sub::Token | Sub::Log => update::Part::Main,
+    }
+}
+
+async fn get(call: &Call) -> Result<Response<Body>, Status> {
+    if call.query.flag("export").is_ok_and(|export| export == Some(true)) {
+        return Err(Status::bad_request("the export parameter, deprecated since v1.14, is no longer supported"));
+    }
+    let text = call.query.get("resourceVersion");
+    let revision: windlass_core::AtRevision = text
+        .parse()
+        .map_err(|_| Status::bad_request(format!("invalid resource version: {text:?}")))?;
+    list::wait_for(call, &revision).await?;
+    let object = call.find()?;
+    call.answer(StatusCode::OK, &object)
+}
+
+impl Call {
+    /// Whether the path names a namespace exactly when the kind needs one, or lists all of them.
+    fn is_place_right(&self) -> bool {
+        let path = &self.path;
+        let is_namespace = path.resource == "namespaces" && path.group.is_empty();
+        match (self.resource.is_namespaced(), path.namespace.is_empty()) {
+            (true, true) => path.name.is_empty() || path.verb.is_some_and(Verb::is_read) && self.names_by_selector(),
+            (true, false) | (false, true) => true,
+            (false, false) => is_namespace,
+        }
+    }
+
+    /// Whether the name in the path came from a field selector.
+    fn names_by_selector(&self) -> bool {
+        matches!(self.path.verb, Some(Verb::List | Verb::Watch))
+    }
+
+    /// Whether a verb works at this path: writes to a namespaced kind need a namespace.
+    fn is_verb_here(&self, verb: Verb) -> bool {
+        let is_everywhere = self.resource.is_namespaced() && self.path.namespace.is_empty();
+        let takes_name = matches!(verb, Verb::Update | Verb::Patch | Verb::Delete);
+        let fits_name = match verb {
+            Verb::Create => self.path.name.is_empty(),
+            _ => !takes_name || !self.path.name.is_empty(),
+        };
+        fits_name && !(is_everywhere && matches!(verb, Verb::Create | Verb::DeleteCollection))
+    }
+
+    /// The namespace of the objects that are meant; empty for all and for cluster scope.
+    pub(crate) fn namespace(&self) -> &str {
+        if self.resource.is_namespaced() { &self.path.namespace } else { "" }
+    }
+
+    /// The resource as messages name it.
+    pub(crate) fn group_resource(&self) -> GroupResource {
+        self.resource.group_resource()
+    }
+
+    /// The object that the path names.
+    pub(crate) fn find(&self) -> Result<Doc, Status> {
+        let key = storage::key(self.namespace(), &self.path.name);
+        let entry = self.server.inner().storage.get(&self.resource.shelf, &key);
+        let entry = entry.ok_or_else(|| self.not_found())?;
+        Ok(self.resource.from_storage(&entry.doc))
+    }
+
+    pub(crate) fn not_found(&self) -> Status {
+        Status::not_found(&self.group_resource(), &self.path.name)
+    }
+
+    /// An answer with one object in the form that the client wants.
+    pub(crate) fn answer(&self, code: StatusCode, object: &Doc) -> Result<Response<Body>, Status> {
+        let wanted =
+            negotiate::wanted(&self.headers, &[Form::Whole, Form::Table, Form::Metadata])?;
+        let object = match wanted.form {
+            Form::Whole | Form::MetadataList => object.clone(),
+            Form::Metadata => table::partial_metadata(object),
+            Form::Table => {
+                let include = Include::parse(self.query.get("includeObject"))?;
+                let (columns, now) = (self.resource.columns, self.server.inner().env.now());
+                let row = table::row(columns, object, include, now);
+                let revision = object.at("/metadata/resourceVersion");
+                let metadata = windlass_core::doc!({ "resourceVersion": revision });
+                table::table(table::definitions(columns), vec![row], metadata)
+            }
+        };
+        Ok(respond::object(code, &object, wanted.encoding, self.is_pretty()))
+    }
+
+    /// Whether somebody will look at the answer with their own eyes.
+    pub(crate) fn is_pretty(&self) -> bool {
+        respond::is_pretty(&self.query, &self.headers)
+    }
+
+    /// Refuses a second verb that a request needs beside its own.
+    pub(crate) fn check_also(&self, verb: Verb) -> Result<(), Status> {
+        let mut path = self.path.clone();
+        path.verb = Some(verb);
+        let target = crate::request::Target::Resource(path);
+        let wanted = auth::Attributes::of(&target);
+        if auth::is_allowed(&self.user, &wanted, &self.server.inner().storage) {
+            return Ok(());
+        }
+        Err(auth::denied(&self.user, &target))
+    }
+}
+
+/// What a failed write means to the client.
+fn write_failed(error: WriteError<Status>) -> Status {
+    match error {
+        WriteError::Refused(status) => status,
+        WriteError::ReadOnly(error) => Status::unavailable(format!("storage is read-only: {error}")),
+        WriteError::Closed => Status::unavailable("the server is shutting down"),
+        // The client must not take this for a refusal: the write may be there after a restart.
+        WriteError::Unknown(error) => Status::timeout(&format!("the write may be lost: {error}")),
+        _ => Status::internal("the write failed"),
+    }
+}

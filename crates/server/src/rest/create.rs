@@ -1,0 +1,208 @@
+//! Create.
+
+use http::{Response, StatusCode};
+use windlass_core::{Doc, Object, names};
+use windlass_store::{Change, Entry, Outcome, WriteError};
+use std::sync::Arc;
+
+use super::{Call, admission, metadata, object, pod, write_failed};
+use crate::auth;
+use crate::body::Body;
+use crate::field::FieldErrors;
+use crate::registry::{Generation, Resource};
+use crate::respond;
+use crate::server::Server;
+use crate::status::Status;
+use crate::storage;
+
+/// How often a new random name is tried when one is taken.
+const NAME_ATTEMPTS: usize = 8;
+
+/// Metadata that only the server sets, dropped from what clients send.
+const SYSTEM_METADATA: &[&str] = &[
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "generation",
+    "managedFields",
+    "selfLink",
+    "uid",
+];
+
+pub(super) async fn create(call: &Call) -> Result<Response<Body>, Status> {
+    let options = call.query.write_options("CreateOptions")?;
+    let mut warnings = Vec::new();
+    let object = object::decode(call, &call.resource.gvk, options.validation, &mut warnings)?;
+    if !call.resource.allows(crate::request::Verb::Get) {
+        return unstored(call, &object).await;
+    }
+    let object = place(call, &object)?;
+    let created = insert(call, object, options.dry_run, &mut warnings).await?;
+    let mut response = call.answer(StatusCode::CREATED, &created)?;
+    respond::warn(&mut response, &warnings);
+    Ok(response)
+}
+
+/// Kinds that are answered, not stored.
+async fn unstored(call: &Call, object: &Doc) -> Result<Response<Body>, Status> {
+    if call.resource.plural == "bindings" {
+        return pod::bind_named(call, object).await;
+    }
+    let answer = auth::review(&call.server, &call.user, &call.resource, call.namespace(), object)?;
+    call.answer(StatusCode::CREATED, &answer)
+}
+
+/// The object with its namespace, which the path and the body must agree on.
+pub(super) fn place(call: &Call, object: &Doc) -> Result<Doc, Status> {
+    let given = object.meta().namespace();
+    let namespace = call.namespace();
+    if !call.resource.is_namespaced() {
+        return Ok(object::edit_metadata(object, |metadata| metadata.without("namespace")));
+    }
+    if !given.is_empty() && given != namespace {
+        return Err(Status::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
+    Ok(object::edit_metadata(object, |metadata| metadata.with("namespace", namespace.into())))
+}
+
+/// Makes a new object of what a client sent.
+pub(super) async fn insert(
+    call: &Call,
+    object: Doc,
+    dry_run: bool,
+    warnings: &mut Vec<String>,
+) -> Result<Doc, Status> {
+    if !object.meta().resource_version().is_empty() {
+        return Err(Status::plain("resourceVersion should not be set on objects to be created"));
+    }
+    let object = dedupe_owners(object, warnings);
+    let generated = object.meta().name().is_empty() && !object.meta().generate_name().is_empty();
+    let attempts = if generated { NAME_ATTEMPTS } else { 1 };
+    let mut taken = String::new();
+    for _ in 0..attempts {
+        let object = prepare(&call.server, &call.resource, &object)?;
+        admission::check_namespace(call, object.meta().name())?;
+        admission::check_rights(call, &object)?;
+        warnings.extend(call.resource.hooks.warnings(&object));
+        match store(call, &object, dry_run).await {
+            Err(status) if status.reason() == "AlreadyExists" && generated => {
+                object.meta().name().clone_into(&mut taken);
+                warnings.clear();
+            }
+            outcome => return outcome,
+        }
+    }
+    Err(Status::no_free_name(&call.group_resource(), &taken))
+}
+
+/// Owners that are named twice count once.
+pub(super) fn dedupe_owners(object: Doc, warnings: &mut Vec<String>) -> Doc {
+    let owners = object.at("/metadata/ownerReferences").items();
+    let mut kept: Vec<Doc> = Vec::with_capacity(owners.len());
+    for owner in owners {
+        if !kept.contains(owner) {
+            kept.push(owner.clone());
+        }
+    }
+    if kept.len() == owners.len() {
+        return object;
+    }
+    warnings.push(
+        ".metadata.ownerReferences contains duplicate entries; API server dedups owner references \
+         in 1.20+, and may reject such requests as early as 1.24; please fix your requests"
+            .to_owned(),
+    );
+    object::put(object, "/metadata/ownerReferences", kept)
+}
+
+/// A valid new object with everything in it that the server sets.
+fn prepare(server: &Server, resource: &Resource, object: &Doc) -> Result<Doc, Status> {
+    let env = &server.inner().env;
+    let object = resource.hooks.default(object.clone());
+    let object = object::edit_metadata(&object, |metadata| {
+        let mut metadata =
+            SYSTEM_METADATA.iter().fold(metadata, |metadata, key| metadata.without(key));
+        let base = metadata.get("generateName").and_then(Doc::as_str).unwrap_or_default();
+        let name = metadata.get("name").and_then(Doc::as_str).unwrap_or_default();
+        if name.is_empty() && !base.is_empty() {
+            metadata = metadata.with("name", names::generate_name(base, env).into());
+        }
+        if resource.generation != Generation::Absent {
+            metadata = metadata.with("generation", 1.into());
+        }
+        metadata
+            .with("creationTimestamp", env.now().to_string().into())
+            .with("uid", env.uid().as_str().into())
+    });
+    let object = if resource.has_status() && !resource.hooks.creates_with_status() { reset_status(&object) } else { object };
+    let object = resource.hooks.prepare_create(object, env);
+    let mut errors = FieldErrors::default();
+    metadata::validate(resource, &object, &mut errors);
+    resource.hooks.validate(&object, &mut errors);
+    if errors.is_empty() {
+        return Ok(object);
+    }
+    Err(Status::invalid(&resource.group_kind(), object.meta().name(), &errors))
+}
+
+/// A new object begins without a status, whatever its author thinks of it.
+fn reset_status(object: &Doc) -> Doc {
+    let fields = object.as_object().cloned().unwrap_or_else(Object::empty);
+    fields.with("status", Doc::empty_object()).into()
+}
+
+async fn store(call: &Call, object: &Doc, dry_run: bool) -> Result<Doc, Status> {
+    let resource = &call.resource;
+    let key = storage::key(call.namespace(), object.meta().name());
+    let refuse = |existing: &Arc<Entry>| {
+        let (resource, name) = (call.group_resource(), object.meta().name());
+        if existing.doc.meta().is_deleting() {
+            return Status::being_deleted(&resource, name);
+        }
+        Status::already_exists(&resource, name)
+    };
+    let store = &call.server.inner().storage;
+    if dry_run {
+        return match store.get(&resource.shelf, &key) {
+            Some(existing) => Err(refuse(&existing)),
+            None => Ok(object.clone()),
+        };
+    }
+    let change = Change::Put { doc: resource.to_storage(object.clone()), ttl: resource.ttl };
+    let outcome = store
+        .update(&resource.shelf, &key, |current| match current {
+            Some(existing) => Err(refuse(existing)),
+            None => Ok(change),
+        })
+        .await
+        .map_err(write_failed)?;
+    match outcome.entry() {
+        Some(entry) => Ok(resource.from_storage(&entry.doc)),
+        None => Err(Status::internal("the new object is not there")),
+    }
+}
+
+/// Makes an object that has to exist from the start, unless it is there.
+pub(crate) async fn create_at_start(
+    server: &Server,
+    group: &str,
+    version: &str,
+    plural: &str,
+    object: Doc,
+) -> Result<(), Status> {
+    let table = server.inner().registry.table();
+    let Some(resource) = table.find(group, version, plural) else {
+        return Err(Status::no_such_path());
+    };
+    let object = prepare(server, resource, &object)?;
+    let key = storage::key(object.meta().namespace(), object.meta().name());
+    let put = |current: Option<&Arc<Entry>>| match current {
+        Some(_) => Ok(Change::Keep),
+        None => Ok(Change::put(resource.to_storage(object))),
+    };
+    let outcome: Result<Outcome, WriteError<Status>> =
+        server.inner().storage.update(&resource.shelf, &key, put).await;
+    outcome.map(drop).map_err(write_failed)
+}

@@ -1,0 +1,209 @@
+//! From the bytes of a request to an object.
+
+use windlass_core::{Doc, Duplicates, Gvk, Kind, Object, ParseOptions, Parser};
+
+use super::Call;
+use crate::negotiate::{self, Content};
+use crate::query::FieldValidation;
+use crate::status::Status;
+
+/// How deep a request body may nest.
+const DEPTH_LIMIT: usize = 256;
+
+/// The object in a request body, and warnings about it.
+pub(super) fn decode(
+    call: &Call,
+    gvk: &Gvk,
+    validation: FieldValidation,
+    warnings: &mut Vec<String>,
+) -> Result<Doc, Status> {
+    let content = negotiate::content(&call.headers)?;
+    if call.body.is_empty() {
+        return Err(unreadable(gvk, "unexpected end of JSON input (<empty>)"));
+    }
+    let doc = match content {
+        Content::Json => parse_json(&call.body, gvk, validation, warnings)?,
+        Content::Yaml => parse_yaml(&call.body, gvk)?,
+    };
+    check_type(&clean(&doc), gvk)
+}
+
+fn parse_json(
+    body: &[u8],
+    gvk: &Gvk,
+    validation: FieldValidation,
+    warnings: &mut Vec<String>,
+) -> Result<Doc, Status> {
+    let options = ParseOptions {
+        depth_limit: DEPTH_LIMIT,
+        duplicates: Duplicates::KeepLast,
+        ..ParseOptions::default()
+    };
+    let parsed = Parser::new(options).parse(body).map_err(|error| unreadable(gvk, &error.to_string()))?;
+    let complaints: Vec<String> =
+        parsed.duplicates.iter().map(|path| format!("duplicate field \"{path}\"")).collect();
+    match validation {
+        FieldValidation::Strict if !complaints.is_empty() => {
+            let list = complaints.join(", ");
+            let (kind, version) = (gvk.kind(), gvk.version());
+            return Err(Status::bad_request(format!(
+                "{kind} in version {version:?} cannot be handled as a {kind}: strict decoding \
+                 error: {list}"
+            )));
+        }
+        FieldValidation::Warn => warnings.extend(complaints),
+        FieldValidation::Strict | FieldValidation::Ignore => {}
+    }
+    Ok(parsed.doc)
+}
+
+/// The one document of a YAML body.
+pub(super) fn parse_yaml(body: &[u8], gvk: &Gvk) -> Result<Doc, Status> {
+    let text = std::str::from_utf8(body).map_err(|error| unreadable(gvk, &error.to_string()))?;
+    let mut docs = Doc::parse_yaml(text).map_err(|error| unreadable(gvk, &error.to_string()))?;
+    match docs.len() {
+        1 => Ok(docs.remove(0)),
+        count => Err(unreadable(gvk, &format!("expected one document, found {count}"))),
+    }
+}
+
+fn unreadable(gvk: &Gvk, why: &str) -> Status {
+    let kind = gvk.kind();
+    Status::bad_request(format!(
+        "the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; \
+         json parse error: {why}"
+    ))
+}
+
+/// An object without its `null` fields, which mean the same as no field.
+pub(super) fn clean(doc: &Doc) -> Doc {
+    match doc.kind() {
+        Kind::Object(object) => {
+            let is_clean = object.values().iter().all(|value| !value.is_null() && clean(value) == *value);
+            if is_clean {
+                return doc.clone();
+            }
+            let fields = object.iter().filter(|(_, value)| !value.is_null());
+            fields.map(|(key, value)| (key.clone(), clean(value))).collect::<Object>().into()
+        }
+        Kind::Array(array) => array.iter().map(clean).collect::<Vec<_>>().into(),
+        _ => doc.clone(),
+    }
+}
+
+/// An object that says it is of the kind, or says nothing and is taken to be.
+pub(super) fn check_type(doc: &Doc, gvk: &Gvk) -> Result<Doc, Status> {
+    let Some(object) = doc.as_object() else {
+        return Err(unreadable(gvk, &format!("{} is not an object", doc.kind().name())));
+    };
+    let api_version = gvk.api_version();
+    for (key, expected) in [("kind", gvk.kind()), ("apiVersion", &api_version)] {
+        match object.get(key).map(|value| value.as_str()) {
+            None | Some(Some("")) => {}
+            Some(Some(found)) if found == expected => {}
+            Some(Some(found)) if key == "apiVersion" => {
+                let (kind, version) = (gvk.kind(), gvk.version());
+                return Err(Status::bad_request(format!(
+                    "{kind} in version {version:?} cannot be handled as a {kind}: no kind \
+                     {kind:?} is registered for version {found:?}"
+                )));
+            }
+            Some(found) => {
+                let found = found.unwrap_or("?");
+                let version = doc.str_at("/apiVersion");
+                return Err(Status::bad_request(format!(
+                    "{found} in version {version:?} cannot be handled as a {expected}: expected \
+                     kind {expected}, found {found}"
+                )));
+            }
+        }
+    }
+    let metadata = object.get("metadata").unwrap_or(&Doc::NULL);
+    if !metadata.is_null() && metadata.as_object().is_none() {
+        return Err(wrong_type(gvk, "metadata", metadata, "an object"));
+    }
+    for (key, fits) in METADATA_TYPES {
+        if let Some(value) = metadata.get(key).filter(|value| !fits(value)) {
+            return Err(wrong_type(gvk, &format!("metadata.{key}"), value, "of another type"));
+        }
+    }
+    let metadata = metadata.as_object().cloned().unwrap_or_else(Object::empty);
+    Ok(object
+        .with("kind", gvk.kind().into())
+        .with("apiVersion", api_version.into())
+        .with("metadata", metadata.into())
+        .into())
+}
+
+/// What the fields of the metadata are, so that nothing behind this point finds a number for a
+/// name.
+const METADATA_TYPES: &[(&str, fn(&Doc) -> bool)] = &[
+    ("name", is_text),
+    ("generateName", is_text),
+    ("namespace", is_text),
+    ("uid", is_text),
+    ("resourceVersion", is_text),
+    ("labels", is_text_map),
+    ("annotations", is_text_map),
+    ("finalizers", |value| value.as_array().is_some_and(|items| items.iter().all(is_text))),
+    ("ownerReferences", |value| {
+        value.as_array().is_some_and(|items| items.iter().all(|item| item.as_object().is_some()))
+    }),
+];
+
+fn is_text(value: &Doc) -> bool {
+    value.as_str().is_some()
+}
+
+fn is_text_map(value: &Doc) -> bool {
+    value.as_object().is_some_and(|map| map.values().iter().all(is_text))
+}
+
+fn wrong_type(gvk: &Gvk, field: &str, found: &Doc, expected: &str) -> Status {
+    let (kind, version) = (gvk.kind(), gvk.version());
+    let found = found.kind().name();
+    Status::bad_request(format!(
+        "{kind} in version {version:?} cannot be handled as a {kind}: json: cannot unmarshal \
+         {found} into field {kind}.{field}, which is {expected}"
+    ))
+}
+
+/// An object with its metadata changed.
+pub(crate) fn edit_metadata(doc: &Doc, edit: impl FnOnce(Object) -> Object) -> Doc {
+    let metadata = doc.get("metadata").and_then(Doc::as_object).cloned();
+    let metadata = edit(metadata.unwrap_or_else(Object::empty));
+    match doc.as_object() {
+        Some(object) => object.with("metadata", metadata.into()).into(),
+        None => doc.clone(),
+    }
+}
+
+/// A field of the metadata taken over from another object, absent if it is absent there.
+pub(super) fn keep_metadata(metadata: Object, key: &str, old: &Doc) -> Object {
+    match old.at("/metadata").get(key) {
+        Some(value) => metadata.with(key, value.clone()),
+        None => metadata.without(key),
+    }
+}
+
+/// An object with a top field taken over from another, absent if it is absent there.
+pub(crate) fn keep_field(doc: &Doc, key: &str, old: &Doc) -> Doc {
+    let Some(object) = doc.as_object() else {
+        return doc.clone();
+    };
+    match old.get(key) {
+        Some(value) => object.with(key, value.clone()).into(),
+        None => object.without(key).into(),
+    }
+}
+
+/// A document with a value set at a pointer, or as it was if the way there is blocked: validation
+/// speaks about what stands in the way.
+pub(crate) fn put(doc: Doc, pointer: &str, value: impl Into<Doc>) -> Doc {
+    doc.with(pointer, value).unwrap_or(doc)
+}
+
+/// A document without the value at a pointer.
+pub(crate) fn cut(doc: Doc, pointer: &str) -> Doc {
+    doc.without(pointer).unwrap_or(doc)
+}

@@ -1,0 +1,348 @@
+//! Update, and what patch and the subresources share with it.
+
+use std::sync::Arc;
+
+use http::{Response, StatusCode};
+use windlass_core::{Doc, Object};
+use windlass_store::{Change, Entry, Outcome, WriteError};
+
+use super::{Call, admission, create, metadata, object, write_failed};
+use crate::body::Body;
+use crate::field::{FieldErrors, FieldPath};
+use crate::query::WriteOptions;
+use crate::registry::{Generation, Resource};
+use crate::request::Verb;
+use crate::respond;
+use crate::status::Status;
+use crate::storage;
+
+/// Which part of an object a request writes. The rest stays as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// All but the status.
+    Main,
+    /// The status, and metadata where the kind allows it.
+    Status,
+    /// The finalizers in the spec of a namespace.
+    Finalize,
+    /// Everything, for changes that the server makes itself.
+    Whole,
+    /// The values at these pointers.
+    Only(&'static [&'static str]),
+}
+
+/// What becomes of an object.
+enum Decision {
+    Put(Doc),
+    /// The last thing that kept a deleted object is gone. This is what the client sent last.
+    Remove(Doc),
+}
+
+/// Why nothing was written.
+enum Refusal {
+    /// The object changed after it was looked at.
+    Changed,
+    Status(Status),
+}
+
+pub(super) async fn update(call: &Call, part: Part) -> Result<Response<Body>, Status> {
+    let options = call.query.write_options("UpdateOptions")?;
+    let mut warnings = Vec::new();
+    let body = object::decode(call, &call.resource.gvk, options.validation, &mut warnings)?;
+    check_identity(call, &body)?;
+    let body = place(call, &body);
+    let body = create::dedupe_owners(body, &mut warnings);
+    let outcome = write(call, part, options.dry_run, |_| Ok(body.clone())).await;
+    let (code, object) = match outcome {
+        Err(status) if status.code() == StatusCode::NOT_FOUND && may_create(call, part) => {
+            create_instead(call, &body, &options, &mut warnings).await?
+        }
+        outcome => (StatusCode::OK, outcome?),
+    };
+    let mut response = call.answer(code, &object)?;
+    respond::warn(&mut response, &warnings);
+    Ok(response)
+}
+
+fn may_create(call: &Call, part: Part) -> bool {
+    part == Part::Main && call.resource.create_on_update
+}
+
+async fn create_instead(
+    call: &Call,
+    body: &Doc,
+    options: &WriteOptions,
+    warnings: &mut Vec<String>,
+) -> Result<(StatusCode, Doc), Status> {
+    call.check_also(Verb::Create)?;
+    if !body.meta().uid_str().is_empty() {
+        let why = format!(
+            "Precondition failed: UID in precondition: {}, UID in object meta: ",
+            body.meta().uid_str()
+        );
+        return Err(Status::conflict(&call.group_resource(), &call.path.name, &why));
+    }
+    if !body.meta().resource_version().is_empty() {
+        return Err(call.not_found());
+    }
+    let created = create::insert(call, body.clone(), options.dry_run, warnings).await?;
+    Ok((StatusCode::CREATED, created))
+}
+
+/// The name and namespace in a body must be those of the path, or absent.
+pub(super) fn check_identity(call: &Call, body: &Doc) -> Result<(), Status> {
+    let (name, namespace) = (body.meta().name(), body.meta().namespace());
+    let url_name = &call.path.name;
+    if name.is_empty() {
+        return Err(Status::bad_request(format!(
+            "the name of the object ({url_name} based on URL) was undeterminable: name must be \
+             provided"
+        )));
+    }
+    if name != url_name {
+        return Err(Status::bad_request(format!(
+            "the name of the object ({name}) does not match the name on the URL ({url_name})"
+        )));
+    }
+    if call.resource.is_namespaced() && !namespace.is_empty() && namespace != call.namespace() {
+        return Err(Status::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
+    Ok(())
+}
+
+/// A body with the namespace of the path.
+fn place(call: &Call, body: &Doc) -> Doc {
+    object::edit_metadata(body, |metadata| match call.namespace() {
+        "" => metadata.without("namespace"),
+        namespace => metadata.with("namespace", namespace.into()),
+    })
+}
+
+/// Writes what `propose` makes of the present object.
+///
+/// The decision is made on the state that everybody sees, outside the lock of the store. If
+/// another write is faster, it is made once more inside the lock, where nobody can be.
+pub(super) async fn write(
+    call: &Call,
+    part: Part,
+    dry_run: bool,
+    propose: impl Fn(&Doc) -> Result<Doc, Status>,
+) -> Result<Doc, Status> {
+    let resource = &call.resource;
+    let store = &call.server.inner().storage;
+    let key = storage::key(call.namespace(), &call.path.name);
+    let Some(seen) = store.get(&resource.shelf, &key) else {
+        return Err(call.not_found());
+    };
+    let decide = |entry: &Entry| {
+        let current = resource.from_storage(&entry.doc);
+        let proposed = propose(&current)?;
+        decide(call, part, &current, &proposed)
+    };
+    let decision = decide(&seen)?;
+    if dry_run {
+        return Ok(match decision {
+            Decision::Put(object) | Decision::Remove(object) => object,
+        });
+    }
+    let mut removed = None;
+    let first = commit(call, &key, |current| match current {
+        Some(current) if current.revision == seen.revision => Ok(decision),
+        _ => Err(Refusal::Changed),
+    }, &mut removed);
+    let outcome = match first.await {
+        Err(WriteError::Refused(Refusal::Changed)) => {
+            let again = |current: Option<&Arc<Entry>>| match current {
+                Some(current) => decide(current).map_err(Refusal::Status),
+                None => Err(Refusal::Status(call.not_found())),
+            };
+            commit(call, &key, again, &mut removed).await
+        }
+        outcome => outcome,
+    };
+    finish(call, outcome, removed)
+}
+
+/// Hands a decision to the store, and keeps what was sent with the last breath of an object.
+async fn commit(
+    call: &Call,
+    key: &windlass_core::Key,
+    decide: impl FnOnce(Option<&Arc<Entry>>) -> Result<Decision, Refusal>,
+    removed: &mut Option<Doc>,
+) -> Result<Outcome, WriteError<Refusal>> {
+    let resource = &call.resource;
+    let store = &call.server.inner().storage;
+    let change = |current: Option<&Arc<Entry>>| match decide(current)? {
+        Decision::Put(object) => {
+            Ok(Change::Put { doc: resource.to_storage(object), ttl: resource.ttl })
+        }
+        Decision::Remove(object) => {
+            *removed = Some(object);
+            Ok(Change::Delete)
+        }
+    };
+    store.update(&resource.shelf, key, change).await
+}
+
+fn finish(
+    call: &Call,
+    outcome: Result<Outcome, WriteError<Refusal>>,
+    removed: Option<Doc>,
+) -> Result<Doc, Status> {
+    let outcome = match outcome {
+        Ok(outcome) => outcome,
+        Err(WriteError::Refused(Refusal::Status(status))) => return Err(status),
+        Err(WriteError::Refused(Refusal::Changed)) => {
+            return Err(Status::modified(&call.group_resource(), &call.path.name));
+        }
+        Err(WriteError::ReadOnly(error)) => return Err(write_failed(WriteError::ReadOnly(error))),
+        Err(WriteError::Unknown(error)) => return Err(write_failed(WriteError::Unknown(error))),
+        Err(_) => return Err(write_failed(WriteError::Closed)),
+    };
+    match (removed, outcome.entry()) {
+        (Some(object), _) => Ok(object),
+        (None, Some(entry)) => Ok(call.resource.from_storage(&entry.doc)),
+        (None, None) => Err(call.not_found()),
+    }
+}
+
+/// What becomes of an object for which somebody proposes another state.
+fn decide(call: &Call, part: Part, old: &Doc, proposed: &Doc) -> Result<Decision, Status> {
+    let resource = &call.resource;
+    check_preconditions(call, old, proposed)?;
+    let new = resource.hooks.default(proposed.clone());
+    let new = keep_system_metadata(&new, old);
+    let new = match part {
+        Part::Main => prepare_main(resource, new, old),
+        Part::Whole => new,
+        Part::Status => prepare_status(resource, &new, old),
+        Part::Finalize => {
+            object::put(keep_all_but(&new, old, &[]), "/spec/finalizers", new.at("/spec/finalizers"))
+        }
+        Part::Only(pointers) => pointers.iter().fold(old.clone(), |object, pointer| {
+            object::put(object, pointer, new.at(pointer))
+        }),
+    };
+    let new = if part == Part::Whole { new } else { count_generation(resource, new, old) };
+    let mut errors = FieldErrors::default();
+    metadata::validate(resource, &new, &mut errors);
+    metadata::validate_update(&new, old, &mut errors);
+    if part == Part::Status {
+        resource.hooks.validate_status(&new, old, &mut errors);
+    } else if part != Part::Whole {
+        resource.hooks.validate(&new, &mut errors);
+        resource.hooks.validate_update(&new, old, &mut errors);
+    }
+    if !errors.is_empty() {
+        return Err(Status::invalid(&resource.group_kind(), old.meta().name(), &errors));
+    }
+    if part == Part::Main && new != *old {
+        admission::check_rights(call, &new)?;
+    }
+    if is_free_to_go(resource, &new) {
+        return Ok(Decision::Remove(new));
+    }
+    Ok(Decision::Put(new))
+}
+
+/// Whether nothing keeps an object any more whose deletion began.
+fn is_free_to_go(resource: &Resource, object: &Doc) -> bool {
+    let grace = object.at("/metadata/deletionGracePeriodSeconds").as_i64().unwrap_or(0);
+    object.meta().is_deleting()
+        && grace == 0
+        && object.meta().finalizers().next().is_none()
+        && !resource.hooks.is_held(object)
+}
+
+/// The uid and the revision in a body are conditions.
+fn check_preconditions(call: &Call, old: &Doc, proposed: &Doc) -> Result<(), Status> {
+    let (wanted, found) = (proposed.meta(), old.meta());
+    if !wanted.uid_str().is_empty() && wanted.uid_str() != found.uid_str() {
+        let why = format!(
+            "Precondition failed: UID in precondition: {}, UID in object meta: {}",
+            wanted.uid_str(),
+            found.uid_str()
+        );
+        return Err(Status::conflict(&call.group_resource(), found.name(), &why));
+    }
+    match wanted.resource_version() {
+        "" | "0" if !call.resource.unconditional_update => {
+            let mut errors = FieldErrors::default();
+            let field = FieldPath::new("metadata.resourceVersion");
+            errors.invalid_shown(&field, "0x0", "must be specified for an update");
+            Err(Status::invalid(&call.resource.group_kind(), found.name(), &errors))
+        }
+        "" | "0" => Ok(()),
+        given if given == found.resource_version() => Ok(()),
+        given if given.parse::<u64>().is_err() => Err(Status::plain(format!(
+            "strconv.ParseUint: parsing {given:?}: invalid syntax"
+        ))),
+        _ => Err(Status::modified(&call.group_resource(), found.name())),
+    }
+}
+
+/// Metadata that clients cannot change, put back.
+fn keep_system_metadata(new: &Doc, old: &Doc) -> Doc {
+    const KEPT: &[&str] = &[
+        "creationTimestamp",
+        "deletionGracePeriodSeconds",
+        "deletionTimestamp",
+        "generation",
+        "managedFields",
+        "resourceVersion",
+        "selfLink",
+        "uid",
+    ];
+    object::edit_metadata(new, |metadata| {
+        KEPT.iter().fold(metadata, |metadata, key| object::keep_metadata(metadata, key, old))
+    })
+}
+
+fn prepare_main(resource: &Resource, new: Doc, old: &Doc) -> Doc {
+    let new = if resource.has_status() { object::keep_field(&new, "status", old) } else { new };
+    resource.hooks.prepare_update(new, old)
+}
+
+/// The old object with the new status and the new metadata; the kind may take back the latter.
+fn prepare_status(resource: &Resource, new: &Doc, old: &Doc) -> Doc {
+    resource.hooks.prepare_status(keep_all_but(new, old, &["metadata", "status"]), old)
+}
+
+/// The old object with some fields of the new one.
+fn keep_all_but(new: &Doc, old: &Doc, changed: &[&str]) -> Doc {
+    let mut object = old.as_object().cloned().unwrap_or_else(Object::empty);
+    for key in changed {
+        object = match new.get(key) {
+            Some(value) => object.with(key, value.clone()),
+            None => object.without(key),
+        };
+    }
+    object.into()
+}
+
+/// Counts a change of what the generation stands for.
+fn count_generation(resource: &Resource, new: Doc, old: &Doc) -> Doc {
+    let spec_differs = || new.get("spec") != old.get("spec");
+    let is_counted = match resource.generation {
+        Generation::Absent => return new,
+        Generation::Spec => spec_differs(),
+        Generation::SpecOrAnnotations => {
+            spec_differs() || new.at("/metadata/annotations") != old.at("/metadata/annotations")
+        }
+        Generation::AllButStatus => {
+            strip(&new) != strip(old)
+        }
+    };
+    if !is_counted {
+        return new;
+    }
+    let next = old.meta().generation().saturating_add(1);
+    object::edit_metadata(&new, |metadata| metadata.with("generation", next.into()))
+}
+
+/// An object without metadata and status.
+fn strip(object: &Doc) -> Option<Object> {
+    Some(object.as_object()?.without("metadata").without("status"))
+}

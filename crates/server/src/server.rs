@@ -1,0 +1,354 @@
+//! The server: what happens to a request between its arrival and its answer.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderValue, Method, Request, Response, header, request};
+use http_body::Body as HttpBody;
+use tokio::sync::Semaphore;
+use tower::Service;
+use windlass_core::Env;
+use windlass_store::{Durability, OpenError, Store, StoreOptions};
+
+use crate::auth::{self, Attributes, Authenticator, Signer, User};
+use crate::body::{self, Body};
+use crate::query::Query;
+use crate::registry::Registry;
+use crate::request::Target;
+use crate::rest::{self, Call};
+use crate::status::Status;
+use crate::storage::Storage;
+use crate::{bootstrap, compress, discovery, health, openapi, respond};
+
+/// Requests in flight that only read, watches not counted.
+const READS_LIMIT: usize = 400;
+/// Requests in flight that may write.
+const WRITES_LIMIT: usize = 200;
+/// How long a request may take, watches not counted.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
+/// How often expired objects and old history are cleared away.
+const SWEEP_PERIOD: Duration = Duration::from_secs(5);
+
+/// How a server is opened.
+#[derive(Clone, Debug)]
+pub struct ServerOptions {
+    /// Where objects, keys and certificates live; in memory if absent.
+    pub data: Option<PathBuf>,
+    /// What a write waits for.
+    pub durability: Durability,
+    /// The token of the administrator.
+    pub admin_token: String,
+    /// Time, randomness and ids.
+    pub env: Env,
+}
+
+/// A server could not be opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServerError {
+    /// The objects could not be opened.
+    #[error("cannot open the store")]
+    Store(#[from] OpenError),
+    /// The key for service account tokens could not be had.
+    #[error("cannot sign service account tokens")]
+    Signer(#[from] crate::auth::SignerError),
+    /// The objects that exist from the start could not be made.
+    #[error("cannot make the first objects")]
+    Bootstrap(#[source] Status),
+}
+
+/// The API server. Clones are handles of the same server.
+#[derive(Clone)]
+pub struct Server(Arc<Inner>);
+
+/// What all requests share.
+pub(crate) struct Inner {
+    /// The kinds.
+    pub(crate) registry: Registry,
+    /// The objects.
+    pub(crate) storage: Storage,
+    /// Who is who.
+    pub(crate) authenticator: Authenticator,
+    /// Time, randomness and ids.
+    pub(crate) env: Env,
+    /// Permits for requests that only read.
+    reads: Semaphore,
+    /// Permits for requests that may write.
+    writes: Semaphore,
+}
+
+/// The server as one user sees it, without a socket in between.
+#[derive(Clone, Debug)]
+pub struct InProcess {
+    server: Server,
+    user: User,
+}
+
+impl ServerOptions {
+    /// A server in memory with a fresh token.
+    #[must_use]
+    pub fn memory(env: Env) -> Self {
+        Self {
+            data: None,
+            durability: Durability::Full,
+            admin_token: fresh_token(&env),
+            env,
+        }
+    }
+
+    /// A server in a data directory with a fresh token.
+    #[must_use]
+    pub fn directory(env: Env, data: impl Into<PathBuf>) -> Self {
+        Self { data: Some(data.into()), ..Self::memory(env) }
+    }
+}
+
+/// A token that cannot be guessed.
+fn fresh_token(env: &Env) -> String {
+    (0..4).map(|_| format!("{:016x}", env.random_u64())).collect()
+}
+
+impl Server {
+    /// Opens a server and makes sure that the objects every cluster has exist.
+    pub async fn open(options: ServerOptions) -> Result<Self, ServerError> {
+        let env = options.env;
+        let (store, signer) = match &options.data {
+            Some(dir) => (StoreOptions::directory(env.clone(), dir), Signer::in_directory(dir, &env)?),
+            None => (StoreOptions::memory(env.clone()), Signer::in_memory(&env)?),
+        };
+        let store = Store::open(StoreOptions { durability: options.durability, ..store })?;
+        let server = Self(Arc::new(Inner {
+            registry: Registry::built_in(),
+            storage: Storage::new(store),
+            authenticator: Authenticator::new(&options.admin_token, signer),
+            env,
+            reads: Semaphore::new(READS_LIMIT),
+            writes: Semaphore::new(WRITES_LIMIT),
+        }));
+        bootstrap::run(&server).await.map_err(ServerError::Bootstrap)?;
+        Ok(server)
+    }
+
+    /// The server as a user sees it who needs no credentials, because the process vouches for
+    /// them.
+    #[must_use]
+    pub fn as_user(&self, user: User) -> InProcess {
+        InProcess { server: self.clone(), user }
+    }
+
+    /// Clears away expired objects and old history until the server is closed.
+    pub async fn maintain(&self) {
+        let mut ticks = tokio::time::interval(SWEEP_PERIOD);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            self.0.storage.sweep().await;
+        }
+    }
+
+    /// Ends all watches and makes everything durable. Blocks until that is done.
+    pub fn close(&self) {
+        self.0.storage.close();
+    }
+
+    pub(crate) fn inner(&self) -> &Inner {
+        &self.0
+    }
+
+    /// Answers a request.
+    pub async fn handle<B>(&self, request: Request<B>) -> Response<Body>
+    where
+        B: HttpBody + Send,
+        B::Data: Send,
+        B::Error: fmt::Display,
+    {
+        let (parts, body) = request.into_parts();
+        let audit_id = parts.headers.get("audit-id").cloned();
+        let accepts_gzip = compress::is_accepted(&parts.headers);
+        let answer = CatchPanic(Box::pin(self.answer(parts, body))).await;
+        let mut response = answer.unwrap_or_else(|| {
+            tracing::error!("a request handler panicked");
+            Err(Status::internal("the request handler failed"))
+        })
+        .unwrap_or_else(|status| respond::status(&status));
+        let id = audit_id.or_else(|| HeaderValue::from_str(self.0.env.uid().as_str()).ok());
+        let headers = response.headers_mut();
+        if let Some(id) = id {
+            headers.insert("audit-id", id);
+        }
+        headers
+            .entry(header::CACHE_CONTROL)
+            .or_insert(HeaderValue::from_static("no-cache, private"));
+        compress::compress(accepts_gzip, response).await
+    }
+
+    async fn answer<B>(&self, parts: request::Parts, body: B) -> Result<Response<Body>, Status>
+    where
+        B: HttpBody + Send,
+        B::Data: Send,
+        B::Error: fmt::Display,
+    {
+        let query = Query::parse(parts.uri.query().unwrap_or_default())?;
+        let target = Target::read(&parts.method, parts.uri.path(), &query)?;
+        let user = match parts.extensions.get::<User>() {
+            Some(user) => user.clone(),
+            None => self.0.authenticator.user(&parts.headers, &self.0.storage)?,
+        };
+        let user = auth::effective_user(user, &parts.headers, &self.0.storage)?;
+        if !auth::is_allowed(&user, &Attributes::of(&target), &self.0.storage) {
+            return Err(auth::denied(&user, &target));
+        }
+        let is_watch = is_watch(&target);
+        let timeout = query.timeout()?.map_or(REQUEST_TIMEOUT, |asked| asked.min(REQUEST_TIMEOUT));
+        let _permit = self.permit(&parts.method, is_watch)?;
+        let work = async {
+            let body = body::read(body).await?;
+            self.route(parts, query, target, user, body).await
+        };
+        match tokio::time::timeout(timeout, work).await {
+            Ok(answer) => answer,
+            Err(_) => Err(Status::timeout("request did not complete within the allotted timeout")),
+        }
+    }
+
+    /// A place among the requests in flight. A watch takes none: it lasts for an hour and idles.
+    fn permit(
+        &self,
+        method: &Method,
+        is_watch: bool,
+    ) -> Result<Option<tokio::sync::SemaphorePermit<'_>>, Status> {
+        if is_watch {
+            return Ok(None);
+        }
+        let is_read = matches!(*method, Method::GET | Method::HEAD);
+        let permits = if is_read { &self.0.reads } else { &self.0.writes };
+        permits.try_acquire().map(Some).map_err(|_| {
+            let message = "Too many requests, please try again later.";
+            Status::too_many_requests(message, Duration::from_secs(1))
+        })
+    }
+
+    async fn route(
+        &self,
+        parts: request::Parts,
+        query: Query,
+        target: Target,
+        user: User,
+        body: Bytes,
+    ) -> Result<Response<Body>, Status> {
+        match target {
+            Target::Resource(path) => {
+                let table = self.0.registry.table();
+                let found = table.find(&path.group, &path.version, &path.resource);
+                let Some(resource) = found.cloned() else {
+                    return Ok(respond::no_such_page());
+                };
+                let call = Call {
+                    server: self.clone(),
+                    resource,
+                    path,
+                    query,
+                    headers: parts.headers,
+                    user,
+                    body,
+                };
+                rest::dispatch(call).await
+            }
+            Target::Path { path, .. } => self.page(&parts.method, &path, &query, &parts.headers),
+        }
+    }
+
+    /// Everything that is not a resource.
+    fn page(
+        &self,
+        method: &Method,
+        path: &str,
+        query: &Query,
+        headers: &http::HeaderMap,
+    ) -> Result<Response<Body>, Status> {
+        let page = health::page(self, path, query)
+            .or_else(|| openapi::page(&self.0.registry.table(), path, query, headers))
+            .map_or_else(|| discovery::page(&self.0.registry.table(), path, headers), |page| Ok(Some(page)))?;
+        match page {
+            None => Ok(respond::no_such_page()),
+            Some(page) if matches!(*method, Method::GET | Method::HEAD) => Ok(page),
+            Some(_) => Err(Status::method_unknown()),
+        }
+    }
+}
+
+fn is_watch(target: &Target) -> bool {
+    matches!(target, Target::Resource(path) if path.verb == Some(crate::request::Verb::Watch))
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server").field("storage", &self.0.storage).finish_non_exhaustive()
+    }
+}
+
+/// The future of an answer.
+type Answer = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+impl<B> Service<Request<B>> for Server
+where
+    B: HttpBody + Send + 'static,
+    B::Data: Send,
+    B::Error: fmt::Display,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Answer;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Answer {
+        let server = self.clone();
+        Box::pin(async move { Ok(server.handle(request).await) })
+    }
+}
+
+impl<B> Service<Request<B>> for InProcess
+where
+    B: HttpBody + Send + 'static,
+    B::Data: Send,
+    B::Error: fmt::Display,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Answer;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, mut request: Request<B>) -> Answer {
+        request.extensions_mut().insert(self.user.clone());
+        self.server.call(request)
+    }
+}
+
+/// A future whose panic is a value: one bad request must not take a connection down.
+struct CatchPanic<F>(Pin<Box<F>>);
+
+impl<F: Future> Future for CatchPanic<F> {
+    type Output = Option<F::Output>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let future = self.0.as_mut();
+        match std::panic::catch_unwind(AssertUnwindSafe(|| future.poll(cx))) {
+            Ok(poll) => poll.map(Some),
+            Err(_) => Poll::Ready(None),
+        }
+    }
+}

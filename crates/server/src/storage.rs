@@ -1,0 +1,49 @@
+//! The store, asked by group, resource and name.
+
+use std::ops::Deref;
+
+use windlass_core::{Doc, Key};
+use windlass_store::{Resource as Shelf, Snapshot, Store};
+
+/// The store with the look-ups that authentication, authorization and admission need.
+#[derive(Clone, Debug)]
+pub(crate) struct Storage(Store);
+
+impl Storage {
+    pub(crate) fn new(store: Store) -> Self {
+        Self(store)
+    }
+
+    /// One object in its stored form; the namespace is empty for cluster scope.
+    pub(crate) fn find(
+        &self,
+        group: &str,
+        resource: &str,
+        namespace: &str,
+        name: &str,
+    ) -> Option<Doc> {
+        if name.is_empty() || name.contains('/') || namespace.contains('/') {
+            return None;
+        }
+        let entry = self.0.get(&Shelf::new(group, resource), &key(namespace, name))?;
+        Some(entry.doc.clone())
+    }
+
+    /// All objects of a resource as they are now.
+    pub(crate) fn snapshot_of(&self, group: &str, resource: &str) -> Snapshot {
+        self.0.snapshot(&Shelf::new(group, resource))
+    }
+}
+
+impl Deref for Storage {
+    type Target = Store;
+
+    fn deref(&self) -> &Store {
+        &self.0
+    }
+}
+
+/// The key of an object; the namespace is empty for cluster scope.
+pub(crate) fn key(namespace: &str, name: &str) -> Key {
+    if namespace.is_empty() { Key::cluster(name) } else { Key::new(namespace, name) }
+}

@@ -1,0 +1,118 @@
+//! Rows and columns for people: the `Table` form of objects and lists.
+
+mod cells;
+mod columns;
+
+use windlass_core::{Doc, Time, doc};
+
+pub(crate) use columns::{
+    AGE, CONFIG_MAP, CREATED_AT, CRON_JOB, DAEMON_SET, DEPLOYMENT, DISRUPTION_BUDGET, ENDPOINTS,
+    ENDPOINT_SLICE, EVENT, INGRESS, JOB, LEASE, NAMESPACE, NODE, PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIM, POD, PRIORITY_CLASS, REPLICA_SET, RESOURCE_CLAIM, RESOURCE_SLICE,
+    ROLE_BINDING, SECRET, SERVICE, STATEFUL_SET, STORAGE_CLASS,
+};
+
+use crate::status::Status;
+
+/// One column of a table.
+#[derive(Debug)]
+pub(crate) struct Column {
+    pub(crate) name: &'static str,
+    /// `string`, `integer`, `boolean` or `date`.
+    pub(crate) sort: &'static str,
+    /// Zero is always shown, more only on demand.
+    pub(crate) priority: i64,
+    pub(crate) cell: Cell,
+}
+
+/// How a cell is made from an object.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Cell {
+    /// The name of the object.
+    Name,
+    /// The value at a pointer.
+    At(&'static str),
+    /// The time passed since the time at a pointer.
+    Since(&'static str),
+    /// Anything else.
+    Made(fn(&Doc) -> Doc),
+    /// Anything that depends on the time.
+    MadeNow(fn(&Doc, Time) -> Doc),
+}
+
+/// What is sent of each object beside its cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Include {
+    Nothing,
+    Metadata,
+    Object,
+}
+
+impl Include {
+    /// Reads the `includeObject` parameter.
+    pub(crate) fn parse(text: &str) -> Result<Self, Status> {
+        match text {
+            "" | "Metadata" => Ok(Self::Metadata),
+            "None" => Ok(Self::Nothing),
+            "Object" => Ok(Self::Object),
+            other => Err(Status::bad_request(format!(
+                "unrecognized includeObject value: {other:?}"
+            ))),
+        }
+    }
+}
+
+/// The definitions of the columns.
+pub(crate) fn definitions(columns: &[Column]) -> Doc {
+    let define = |column: &Column| {
+        let format = if matches!(column.cell, Cell::Name) { "name" } else { "" };
+        doc!({
+            "name": column.name, "type": column.sort, "format": format,
+            "description": "", "priority": column.priority
+        })
+    };
+    columns.iter().map(define).collect::<Vec<_>>().into()
+}
+
+/// The row of one object.
+pub(crate) fn row(columns: &[Column], object: &Doc, include: Include, now: Time) -> Doc {
+    let cells: Vec<Doc> = columns.iter().map(|column| cell(column, object, now)).collect();
+    let object = match include {
+        Include::Nothing => Doc::NULL,
+        Include::Metadata => partial_metadata(object),
+        Include::Object => object.clone(),
+    };
+    doc!({ "cells": cells, "object": object })
+}
+
+/// A table of some rows.
+pub(crate) fn table(definitions: Doc, rows: Vec<Doc>, metadata: Doc) -> Doc {
+    doc!({
+        "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata,
+        "columnDefinitions": definitions, "rows": rows
+    })
+}
+
+/// An object of which only the metadata is left.
+pub(crate) fn partial_metadata(object: &Doc) -> Doc {
+    let metadata = object.get("metadata").cloned().unwrap_or_else(Doc::empty_object);
+    doc!({
+        "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata
+    })
+}
+
+fn cell(column: &Column, object: &Doc, now: Time) -> Doc {
+    let value = match column.cell {
+        Cell::Name => object.at("/metadata/name").clone(),
+        Cell::At(pointer) => object.at(pointer).clone(),
+        Cell::Since(pointer) => cells::since(object.at(pointer), now),
+        Cell::Made(make) => make(object),
+        Cell::MadeNow(make) => make(object, now),
+    };
+    match column.sort {
+        _ if !value.is_null() => value,
+        "integer" => Doc::from(0),
+        "boolean" => Doc::from(false),
+        _ => Doc::from("<none>"),
+    }
+}

@@ -1,0 +1,94 @@
+//! Where writes become durable.
+
+mod decode;
+mod directory;
+mod load;
+mod redb;
+mod row;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use windlass_core::{Env, Uid};
+
+use crate::expiry::{Expiry, Lease};
+use crate::{DiskError, Entry, Event, OpenError, Place, Resource, StoreOptions};
+
+/// One decided write on its way to the disk.
+#[derive(Clone, Debug)]
+pub(crate) struct Write {
+    pub(crate) resource: Resource,
+    pub(crate) event: Arc<Event>,
+    pub(crate) expiry: Option<Expiry>,
+}
+
+/// Keeps writes. There is one caller at a time; an error is final.
+pub(crate) trait Backend: Send {
+    /// Makes all of these writes durable, or none.
+    fn commit(&mut self, writes: &[Write]) -> Result<(), DiskError>;
+
+    /// Forgets how objects came to be what they were at revision `floor`.
+    fn compact(&mut self, floor: u64) -> Result<(), DiskError>;
+
+    /// Bytes taken on disk.
+    fn bytes(&self) -> u64;
+}
+
+/// What a backend holds when it is opened.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    /// The identity of the store, made once.
+    pub(crate) uid: Uid,
+    /// The revision to continue after.
+    pub(crate) revision: u64,
+    /// The events above this revision are complete.
+    pub(crate) floor: u64,
+    /// Objects per resource in the order of their keys.
+    pub(crate) objects: BTreeMap<Resource, Vec<Arc<Entry>>>,
+    /// Recent events, oldest first.
+    pub(crate) events: Vec<(Resource, Arc<Event>)>,
+    /// What has a time to live.
+    pub(crate) leases: Vec<Lease>,
+}
+
+impl Loaded {
+    /// Revisions start at one, as in etcd, so that the first write gets two.
+    pub(crate) const FIRST_REVISION: u64 = 1;
+
+    /// A new store.
+    pub(crate) fn empty(env: &Env) -> Self {
+        Self {
+            uid: env.uid(),
+            revision: Self::FIRST_REVISION,
+            floor: Self::FIRST_REVISION,
+            objects: BTreeMap::new(),
+            events: Vec::new(),
+            leases: Vec::new(),
+        }
+    }
+}
+
+/// Opens what the options name.
+pub(crate) fn open(options: &StoreOptions) -> Result<(Box<dyn Backend>, Loaded), OpenError> {
+    match &options.place {
+        Place::Memory => Ok((Box::new(Memory), Loaded::empty(&options.env))),
+        Place::Directory(_) | Place::Disk(_) => redb::open(options),
+    }
+}
+
+/// Keeps nothing beyond the process.
+struct Memory;
+
+impl Backend for Memory {
+    fn commit(&mut self, _: &[Write]) -> Result<(), DiskError> {
+        Ok(())
+    }
+
+    fn compact(&mut self, _: u64) -> Result<(), DiskError> {
+        Ok(())
+    }
+
+    fn bytes(&self) -> u64 {
+        0
+    }
+}

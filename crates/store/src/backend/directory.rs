@@ -1,0 +1,91 @@
+//! The data directory and its lock.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, Write};
+use std::path::Path;
+
+use crate::OpenError;
+
+const LOCK_FILE: &str = "lock";
+const DATA_FILE: &str = "store.redb";
+
+/// A directory that belongs to this store until the value is dropped.
+#[derive(Debug)]
+pub(super) struct Directory {
+    /// The file with the objects.
+    pub(super) data: File,
+    /// Locked as long as it is open; the operating system frees it when the process dies.
+    _lock: File,
+}
+
+impl Directory {
+    /// Takes the directory, which is made if it does not exist.
+    pub(super) fn open(dir: &Path) -> Result<Self, OpenError> {
+        let fail = |source| OpenError::Directory {
+            dir: dir.to_owned(),
+            source,
+        };
+        create_private_dir(dir).map_err(fail)?;
+        let mut lock = open_private(&dir.join(LOCK_FILE)).map_err(fail)?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(OpenError::Locked {
+                    dir: dir.to_owned(),
+                    holder: holder(&mut lock),
+                });
+            }
+            Err(TryLockError::Error(source)) => return Err(fail(source)),
+        }
+        sign(&mut lock).map_err(fail)?;
+        let data = open_private(&dir.join(DATA_FILE)).map_err(fail)?;
+        sync_dir(dir).map_err(fail)?;
+        Ok(Self { data, _lock: lock })
+    }
+}
+
+/// Leaves the id of this process for whoever finds the directory locked.
+fn sign(lock: &mut File) -> io::Result<()> {
+    lock.set_len(0)?;
+    write!(lock, "{}", std::process::id())
+}
+
+/// The process id in the lock file. The holder may not have written it yet.
+fn holder(lock: &mut File) -> String {
+    let mut text = String::new();
+    let read = lock
+        .rewind()
+        .and_then(|()| lock.take(20).read_to_string(&mut text));
+    let is_number = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    if read.is_ok() && is_number {
+        text
+    } else {
+        "(unknown)".to_owned()
+    }
+}
+
+/// Objects hold secrets: nobody else may read them.
+fn create_private_dir(dir: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(dir)
+}
+
+fn open_private(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+/// A new file is there for good only when its directory is synced.
+fn sync_dir(dir: &Path) -> io::Result<()> {
+    if cfg!(unix) {
+        File::open(dir)?.sync_all()
+    } else {
+        Ok(())
+    }
+}

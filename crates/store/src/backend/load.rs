@@ -1,0 +1,275 @@
+//! Reading everything back when a store is opened.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::thread;
+
+use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable};
+use windlass_core::Key;
+
+use super::Loaded;
+use super::decode::{Decoder, Object, RawRow, decode_all};
+use super::redb::{Counts, FORMAT, LOG, NUMBERS, OBJECTS, TEXTS, engine, field};
+use super::row::{Id, LogRow};
+use crate::expiry::{Expiry, Lease};
+use crate::{Commit, Entry, Event, EventKind, OpenError, Resource, StoreOptions};
+
+/// More processors than this do not make reading faster than the disk.
+const WORKERS_LIMIT: usize = 8;
+/// Fewer objects than this are read before threads have started.
+const THREADED_OBJECTS: u64 = 1_000;
+
+/// Reads the database, after making it if it is new.
+pub(super) fn load(
+    database: &Database,
+    options: &StoreOptions,
+) -> Result<(Loaded, Counts), OpenError> {
+    let found = format(database)?;
+    match found {
+        None => create(database, options),
+        Some(found) if found > FORMAT => Err(OpenError::Newer {
+            found,
+            supported: FORMAT,
+        }),
+        Some(_) => Reading::new(database, options)?.finish(database),
+    }
+}
+
+/// The format of the database; `None` if it is new.
+fn format(database: &Database) -> Result<Option<u64>, OpenError> {
+    let transaction = database.begin_read().map_err(engine)?;
+    let numbers = match transaction.open_table(NUMBERS) {
+        Err(redb::TableError::TableDoesNotExist(_)) => return Ok(None),
+        opened => opened.map_err(engine)?,
+    };
+    let format = numbers.get(field::FORMAT).map_err(engine)?;
+    format
+        .map(|format| Some(format.value()))
+        .ok_or_else(|| damaged("it has no format"))
+}
+
+fn create(database: &Database, options: &StoreOptions) -> Result<(Loaded, Counts), OpenError> {
+    let loaded = Loaded::empty(&options.env);
+    let counts = Counts {
+        revision: loaded.revision,
+        floor: loaded.floor,
+        objects: 0,
+        object_bytes: 0,
+        log_rows: 0,
+        log_bytes: 0,
+        reserved: 0,
+    };
+    let write = || {
+        let transaction = database.begin_write()?;
+        transaction
+            .open_table(NUMBERS)?
+            .insert(field::FORMAT, FORMAT)?;
+        transaction
+            .open_table(TEXTS)?
+            .insert(field::UID, loaded.uid.as_str())?;
+        transaction.open_table(OBJECTS)?;
+        transaction.open_table(LOG)?;
+        counts.save(&transaction)?;
+        transaction.commit()?;
+        Ok::<_, redb::Error>(())
+    };
+    write().map_err(engine)?;
+    Ok((loaded, counts))
+}
+
+/// A database that is being read.
+struct Reading<'a> {
+    options: &'a StoreOptions,
+    transaction: ReadTransaction,
+    decoder: Decoder,
+    loaded: Loaded,
+    counts: Counts,
+}
+
+impl<'a> Reading<'a> {
+    fn new(database: &Database, options: &'a StoreOptions) -> Result<Self, OpenError> {
+        let transaction = database.begin_read().map_err(engine)?;
+        let texts = transaction.open_table(TEXTS).map_err(engine)?;
+        let uid = texts.get(field::UID).map_err(engine)?;
+        let uid = uid.ok_or_else(|| damaged("it has no uid"))?.value().into();
+        let numbers = transaction.open_table(NUMBERS).map_err(engine)?;
+        let number = |name: &str| {
+            let number = numbers.get(name).map_err(engine)?;
+            number
+                .map(|number| number.value())
+                .ok_or_else(|| damaged(name))
+        };
+        let counts = Counts {
+            revision: number(field::REVISION)?,
+            floor: number(field::FLOOR)?,
+            objects: number(field::OBJECTS)?,
+            object_bytes: 0,
+            log_rows: 0,
+            log_bytes: 0,
+            reserved: number(field::RESERVED)?,
+        };
+        let loaded = Loaded {
+            uid,
+            ..Loaded::empty(&options.env)
+        };
+        Ok(Self {
+            options,
+            transaction,
+            decoder: Decoder::new(),
+            loaded,
+            counts,
+        })
+    }
+
+    fn finish(mut self, database: &Database) -> Result<(Loaded, Counts), OpenError> {
+        self.objects()?;
+        self.log()?;
+        let Self {
+            mut loaded,
+            mut counts,
+            transaction,
+            ..
+        } = self;
+        drop(transaction);
+        if counts.reserved != 0 {
+            lose_history(database, &mut counts)?;
+            loaded.events.clear();
+        }
+        loaded.revision = counts.revision;
+        loaded.floor = counts.floor;
+        Ok((loaded, counts))
+    }
+
+    fn objects(&mut self) -> Result<(), OpenError> {
+        let table = self.transaction.open_table(OBJECTS).map_err(engine)?;
+        let mut bytes = 0;
+        let rows = table.iter().map_err(engine)?.map(|row| {
+            let (id, row) = row.map_err(engine)?;
+            bytes += row.value().len() as u64;
+            Ok(RawRow {
+                id: Id::from_text(id.value()),
+                row: row.value().to_vec(),
+            })
+        });
+        let objects = decode_all(rows, self.workers())?;
+        self.counts.object_bytes = bytes;
+        let (found, expected) = (objects.len() as u64, self.counts.objects);
+        if found != expected {
+            return Err(damaged(&format!(
+                "it has {found} objects instead of {expected}"
+            )));
+        }
+        objects.into_iter().try_for_each(|object| self.add(object))
+    }
+
+    /// Simulations must do without threads, and small stores are quicker without.
+    fn workers(&self) -> usize {
+        if self.options.commit == Commit::Inline || self.counts.objects < THREADED_OBJECTS {
+            return 0;
+        }
+        thread::available_parallelism().map_or(0, |count| count.get().min(WORKERS_LIMIT))
+    }
+
+    fn add(&mut self, object: Object) -> Result<(), OpenError> {
+        let Object {
+            resource,
+            entry,
+            expiry,
+        } = object;
+        if entry.revision > self.counts.revision {
+            return Err(damaged(&format!("object {} is from the future", entry.key)));
+        }
+        if let Some(wall_micros) = expiry {
+            self.loaded.leases.push(Lease {
+                deadline: Expiry::at_wall(&self.options.env, wall_micros).deadline,
+                revision: entry.revision,
+                resource: resource.clone(),
+                key: entry.key.clone(),
+            });
+        }
+        self.loaded.objects.entry(resource).or_default().push(entry);
+        Ok(())
+    }
+
+    /// Reads the log backwards: what an event made of its object is what the next one found.
+    fn log(&mut self) -> Result<(), OpenError> {
+        let log = self.transaction.open_table(LOG).map_err(engine)?;
+        let mut after: HashMap<(Resource, Key), Option<Arc<Entry>>> = HashMap::new();
+        for row in log.iter().map_err(engine)?.rev() {
+            let (revision, row) = row.map_err(engine)?;
+            let revision = revision.value();
+            let event = self.event(revision, row.value(), &mut after);
+            let event = event.ok_or_else(|| damaged(&format!("event {revision}")))?;
+            self.loaded.events.push(event);
+            self.counts.log_rows += 1;
+            self.counts.log_bytes += row.value().len() as u64;
+        }
+        self.loaded.events.reverse();
+        Ok(())
+    }
+
+    fn event(
+        &mut self,
+        revision: u64,
+        row: &[u8],
+        after: &mut HashMap<(Resource, Key), Option<Arc<Entry>>>,
+    ) -> Option<(Resource, Arc<Event>)> {
+        let row = LogRow::decode(revision, row)?;
+        let (resource, key) = Id::from_text(row.id).split()?;
+        let previous = match row.previous {
+            Some((revision, json)) => {
+                let doc = self.decoder.doc(json)?;
+                Some(Arc::new(Entry {
+                    key: key.clone(),
+                    doc,
+                    revision,
+                }))
+            }
+            None => None,
+        };
+        let id = (resource.clone(), key.clone());
+        let made = after.insert(id, previous.clone());
+        let made = made.unwrap_or_else(|| self.loaded.get(&resource, &key));
+        let event = match (row.is_delete, made, previous) {
+            (false, Some(made), previous) if made.revision == revision => {
+                Event::new(EventKind::Put, made, previous)
+            }
+            (true, None, Some(previous)) => {
+                let last = Entry::stamped(&key, &previous.doc, revision);
+                Event::new(EventKind::Delete, last, Some(previous))
+            }
+            _ => return None,
+        };
+        (revision > self.counts.floor && revision <= self.counts.revision)
+            .then_some((resource, event))
+    }
+}
+
+/// A store that did not wait for the disk died: revisions up to the reserved one may have been
+/// seen, so the next is above, and nothing is known of what happened in between.
+fn lose_history(database: &Database, counts: &mut Counts) -> Result<(), OpenError> {
+    counts.revision = counts.reserved;
+    counts.floor = counts.reserved;
+    (counts.log_rows, counts.log_bytes, counts.reserved) = (0, 0, 0);
+    let write = || {
+        let transaction = database.begin_write()?;
+        transaction.delete_table(LOG)?;
+        transaction.open_table(LOG)?;
+        counts.save(&transaction)?;
+        transaction.commit()?;
+        Ok::<_, redb::Error>(())
+    };
+    write().map_err(|error| OpenError::Disk(engine(error)))
+}
+
+impl Loaded {
+    fn get(&self, resource: &Resource, key: &Key) -> Option<Arc<Entry>> {
+        let entries = self.objects.get(resource)?;
+        let index = entries.binary_search_by(|entry| entry.key.cmp(key)).ok()?;
+        Some(entries[index].clone())
+    }
+}
+
+fn damaged(what: &str) -> OpenError {
+    OpenError::Damaged(what.to_owned())
+}

@@ -1,0 +1,222 @@
+//! How objects and events are written in the tables.
+//!
+//! Every row begins with a checksum of its key and the rest, because the engine verifies its pages
+//! only when it repairs: a damaged object must never be served.
+
+use windlass_core::Key;
+
+use crate::Resource;
+
+/// The name of an object across resources: `resource NUL key`.
+///
+/// The objects of one resource are neighbours in the order of their keys, since neither part
+/// holds the separator.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Id(String);
+
+impl Id {
+    const SEPARATOR: char = '\0';
+
+    pub(super) fn new(resource: &Resource, key: &Key) -> Self {
+        Self(format!("{resource}{}{key}", Self::SEPARATOR))
+    }
+
+    pub(super) fn from_text(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    pub(super) fn split(&self) -> Option<(Resource, Key)> {
+        let (resource, key) = self.0.split_once(Self::SEPARATOR)?;
+        let key = match key.split_once('/') {
+            Some((namespace, name)) => Key::new(namespace, name),
+            None => Key::cluster(key),
+        };
+        Some((Resource::from_text(resource), key))
+    }
+}
+
+/// A row of the table of objects: checksum, revision, end of life, JSON.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct ObjectRow<'a> {
+    pub(super) revision: u64,
+    /// Microseconds since 1970.
+    pub(super) expiry: Option<i64>,
+    pub(super) json: &'a [u8],
+}
+
+/// A row of the log: checksum, kind, revision before, length of the id, id, JSON before.
+///
+/// What an event made of the object is not in its row: it is what the next event of the object
+/// found, or else what the table of objects holds.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct LogRow<'a> {
+    pub(super) is_delete: bool,
+    pub(super) id: &'a str,
+    /// Revision and JSON of the object before the event.
+    pub(super) previous: Option<(u64, &'a [u8])>,
+}
+
+const CHECKSUM_LEN: usize = 4;
+const NO_EXPIRY: i64 = i64::MIN;
+
+impl<'a> ObjectRow<'a> {
+    /// Writes the row to the empty `row`; `write_json` appends the JSON.
+    pub(super) fn encode(
+        row: &mut Vec<u8>,
+        id: &Id,
+        revision: u64,
+        expiry: Option<i64>,
+        write_json: impl FnOnce(&mut Vec<u8>),
+    ) {
+        row.clear();
+        row.extend([0; CHECKSUM_LEN]);
+        row.extend(revision.to_le_bytes());
+        row.extend(expiry.unwrap_or(NO_EXPIRY).to_le_bytes());
+        write_json(row);
+        seal(row, id.as_str().as_bytes());
+    }
+
+    /// `None` when the row is damaged.
+    pub(super) fn decode(id: &Id, row: &'a [u8]) -> Option<Self> {
+        let mut rest = sound(row, id.as_str().as_bytes())?;
+        let revision = u64::from_le_bytes(take(&mut rest)?);
+        let expiry = i64::from_le_bytes(take(&mut rest)?);
+        let expiry = (expiry != NO_EXPIRY).then_some(expiry);
+        Some(Self {
+            revision,
+            expiry,
+            json: rest,
+        })
+    }
+}
+
+impl<'a> LogRow<'a> {
+    /// Writes the row to the empty `row`.
+    pub(super) fn encode(&self, row: &mut Vec<u8>, revision: u64) {
+        row.clear();
+        row.extend([0; CHECKSUM_LEN]);
+        row.push(u8::from(self.is_delete));
+        row.extend(
+            self.previous
+                .map_or(0, |(revision, _)| revision)
+                .to_le_bytes(),
+        );
+        let len = u32::try_from(self.id.len()).expect("invariant: ids are short");
+        row.extend(len.to_le_bytes());
+        row.extend(self.id.as_bytes());
+        row.extend(self.previous.map_or(&[][..], |(_, json)| json));
+        seal(row, &revision.to_le_bytes());
+    }
+
+    /// `None` when the row is damaged.
+    pub(super) fn decode(revision: u64, row: &'a [u8]) -> Option<Self> {
+        let mut rest = sound(row, &revision.to_le_bytes())?;
+        let [is_delete] = take(&mut rest)?;
+        let previous = u64::from_le_bytes(take(&mut rest)?);
+        let len = usize::try_from(u32::from_le_bytes(take(&mut rest)?)).ok()?;
+        let (id, json) = rest.split_at_checked(len)?;
+        let previous = (previous != 0).then_some((previous, json));
+        Some(Self {
+            is_delete: is_delete != 0,
+            id: str::from_utf8(id).ok()?,
+            previous,
+        })
+    }
+}
+
+fn seal(row: &mut [u8], key: &[u8]) {
+    let (head, rest) = row.split_at_mut(CHECKSUM_LEN);
+    head.copy_from_slice(&checksum(key, rest).to_le_bytes());
+}
+
+/// What follows the checksum, if the checksum is right.
+fn sound<'a>(row: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
+    let mut rest = row;
+    let found = u32::from_le_bytes(take(&mut rest)?);
+    (found == checksum(key, rest)).then_some(rest)
+}
+
+fn checksum(key: &[u8], rest: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(key);
+    hasher.update(rest);
+    hasher.finalize()
+}
+
+fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
+    let (head, rest) = bytes.split_first_chunk()?;
+    *bytes = rest;
+    Some(*head)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_read_back_as_written() {
+        let id = Id::new(
+            &Resource::new("apps", "deployments"),
+            &Key::new("default", "web"),
+        );
+        let mut row = Vec::new();
+        ObjectRow::encode(&mut row, &id, 7, Some(-1), |row| row.extend(b"{}"));
+        let read = ObjectRow::decode(&id, &row).unwrap();
+        assert_eq!(
+            read,
+            ObjectRow {
+                revision: 7,
+                expiry: Some(-1),
+                json: b"{}"
+            }
+        );
+        for previous in [None, Some((6, &b"[]"[..]))] {
+            let written = LogRow {
+                is_delete: true,
+                id: id.as_str(),
+                previous,
+            };
+            written.encode(&mut row, 7);
+            assert_eq!(LogRow::decode(7, &row), Some(written));
+        }
+    }
+
+    #[test]
+    fn an_id_splits_into_its_parts() {
+        for key in [Key::new("default", "web"), Key::cluster("web")] {
+            let resource = Resource::new("apps", "deployments");
+            assert_eq!(Id::new(&resource, &key).split(), Some((resource, key)));
+        }
+        assert_eq!(Id::from_text("pods").split(), None);
+    }
+
+    #[test]
+    fn any_flipped_bit_or_missing_byte_is_noticed() {
+        let id = Id::new(&Resource::new("", "pods"), &Key::new("default", "web"));
+        let (mut object, mut log) = (Vec::new(), Vec::new());
+        ObjectRow::encode(&mut object, &id, 7, None, |row| row.extend(b"{\"a\":1}"));
+        LogRow {
+            is_delete: false,
+            id: id.as_str(),
+            previous: Some((6, b"{}")),
+        }
+        .encode(&mut log, 7);
+        for bit in 0..object.len() * 8 {
+            let mut row = object.clone();
+            row[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(ObjectRow::decode(&id, &row), None);
+            assert_eq!(ObjectRow::decode(&id, &object[..bit / 8]), None);
+        }
+        for bit in 0..log.len() * 8 {
+            let mut row = log.clone();
+            row[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(LogRow::decode(7, &row), None);
+            assert_eq!(LogRow::decode(7, &log[..bit / 8]), None);
+        }
+        assert_eq!(LogRow::decode(8, &log), None);
+    }
+}

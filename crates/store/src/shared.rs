@@ -1,0 +1,237 @@
+//! The state behind all handles of a store, and the way of a write through it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::{Condvar, Mutex, RwLock};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use windlass_core::{Key, Uid};
+
+use crate::backend::{Backend, Loaded, Write};
+use crate::sequencer::{Decision, Done, Failure, Sequencer, Status, Task, Work};
+use crate::visible::{Garbage, Visible};
+use crate::{Change, DiskError, Entry, Outcome, Resource, StoreOptions, WriteError};
+
+/// Everything that handles, watches and the committer share.
+///
+/// Lock order: `sequencer` before `visible`. Readers take `visible` alone and are never behind a
+/// disk access; nobody waits for the disk with `visible` locked.
+pub(crate) struct Shared {
+    pub(crate) options: StoreOptions,
+    /// The identity of the store.
+    pub(crate) uid: Uid,
+    /// What readers see. Written when a batch is durable.
+    pub(crate) visible: RwLock<Visible>,
+    /// Where writes are decided.
+    pub(crate) sequencer: Mutex<Sequencer>,
+    /// Tells the committer that there is something in the queue, or that the store closes.
+    pub(crate) work: Condvar,
+    /// Room for writes on their way to the disk.
+    pub(crate) room: Arc<Semaphore>,
+    /// Told when the visible revision grew and when the store closes.
+    pub(crate) published: Notify,
+    /// Bytes on disk after the last commit. For metrics.
+    pub(crate) disk_bytes: AtomicU64,
+}
+
+/// What a writer has to wait for before it may tell the outcome.
+pub(crate) enum Staged {
+    /// Nothing: it is durable and visible.
+    Done(Outcome),
+    /// The committer.
+    Waiting(Done, Outcome),
+}
+
+/// A refused write, and what to wait for before telling so: a refusal that was decided on a state
+/// that is not durable yet would reveal that state.
+pub(crate) enum Refusal<E> {
+    Now(WriteError<E>),
+    After(Done, E),
+}
+
+impl Shared {
+    pub(crate) fn new(
+        options: StoreOptions,
+        loaded: Loaded,
+        inline: Option<Box<dyn Backend>>,
+    ) -> Self {
+        let sequencer = Sequencer {
+            revision: loaded.revision,
+            pending: Default::default(),
+            queue: Default::default(),
+            status: Status::Open,
+            backend: inline,
+        };
+        Self {
+            uid: loaded.uid.clone(),
+            visible: RwLock::new(Visible::new(loaded, options.history_limit)),
+            sequencer: Mutex::new(sequencer),
+            work: Condvar::new(),
+            room: Arc::new(Semaphore::new(options.pending_limit)),
+            published: Notify::new(),
+            disk_bytes: AtomicU64::new(0),
+            options,
+        }
+    }
+
+    /// Decides one write on the newest state. Commits it too if writers do that here.
+    pub(crate) fn stage<E>(
+        &self,
+        resource: &Resource,
+        key: &Key,
+        permit: OwnedSemaphorePermit,
+        decide: impl FnOnce(Option<&Arc<Entry>>) -> Result<Change, E>,
+    ) -> Result<Staged, Refusal<E>> {
+        let mut sequencer = self.sequencer.lock();
+        match &sequencer.status {
+            Status::Open => {}
+            Status::ReadOnly(error) => {
+                return Err(Refusal::Now(WriteError::ReadOnly(error.clone())));
+            }
+            Status::Closed => return Err(Refusal::Now(WriteError::Closed)),
+        }
+        let pending = sequencer.pending_entry(resource, key);
+        let is_pending = pending.is_some();
+        let current = pending.unwrap_or_else(|| self.visible.read().get(resource, key).cloned());
+        let decision = decide(current.as_ref())
+            .map(|change| sequencer.decide(&self.options.env, (resource, key), current, change));
+        match decision {
+            Ok(Decision::Write(write, outcome)) if sequencer.backend.is_some() => {
+                self.commit_inline(&mut sequencer, write)
+                    .map_err(Refusal::Now)?;
+                Ok(Staged::Done(outcome))
+            }
+            Ok(Decision::Write(write, outcome)) => {
+                let done = sequencer.queue_write(write, permit);
+                self.work.notify_one();
+                Ok(Staged::Waiting(done, outcome))
+            }
+            Ok(Decision::Nothing(outcome)) if !is_pending => Ok(Staged::Done(outcome)),
+            Ok(Decision::Nothing(outcome)) => Ok(Staged::Waiting(
+                self.barrier(&mut sequencer, permit),
+                outcome,
+            )),
+            Err(refusal) if !is_pending => Err(Refusal::Now(WriteError::Refused(refusal))),
+            Err(refusal) => Err(Refusal::After(
+                self.barrier(&mut sequencer, permit),
+                refusal,
+            )),
+        }
+    }
+
+    fn barrier(&self, sequencer: &mut Sequencer, permit: OwnedSemaphorePermit) -> Done {
+        let done = sequencer.queue(Work::Barrier, Some(permit));
+        self.work.notify_one();
+        done
+    }
+
+    /// Commits and publishes one write while the sequencer is held.
+    fn commit_inline<E>(
+        &self,
+        sequencer: &mut Sequencer,
+        write: Write,
+    ) -> Result<(), WriteError<E>> {
+        let backend = sequencer
+            .backend
+            .as_mut()
+            .expect("invariant: the caller saw a backend");
+        let writes = [write];
+        if let Err(error) = self.make_durable(backend.as_mut(), &writes) {
+            sequencer.status = Status::ReadOnly(error.clone());
+            return Err(WriteError::Unknown(error));
+        }
+        sequencer.revision = writes[0].event.revision();
+        self.publish(&writes);
+        Ok(())
+    }
+
+    /// Commits a batch of tasks and answers them. After a failure nothing is taken any more.
+    pub(crate) fn commit_batch(&self, backend: &mut dyn Backend, tasks: Vec<Task>) {
+        let writes: Vec<Write> = tasks.iter().filter_map(Task::write).cloned().collect();
+        let floor = tasks.iter().filter_map(Task::floor).max();
+        let committed = self
+            .make_durable(backend, &writes)
+            .and_then(|()| floor.map_or(Ok(()), |floor| self.compact(backend, floor)));
+        if let Err(error) = committed {
+            return self.fail(tasks, &error);
+        }
+        self.publish(&writes);
+        let mut sequencer = self.sequencer.lock();
+        writes.iter().for_each(|write| sequencer.settle(write));
+        drop(sequencer);
+        for task in tasks {
+            task.finish(Ok(()));
+        }
+    }
+
+    fn make_durable(&self, backend: &mut dyn Backend, writes: &[Write]) -> Result<(), DiskError> {
+        if !writes.is_empty() {
+            backend.commit(writes)?;
+            self.disk_bytes.store(backend.bytes(), Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Forgets old rows on the disk, sooner or later.
+    pub(crate) fn forget(&self, floor: u64) {
+        let mut sequencer = self.sequencer.lock();
+        if !matches!(sequencer.status, Status::Open) {
+            return;
+        }
+        let Some(mut backend) = sequencer.backend.take() else {
+            // Nobody waits for the answer: the rows only take room.
+            drop(sequencer.queue(Work::Compact(floor), None));
+            self.work.notify_one();
+            return;
+        };
+        if let Err(error) = self.compact(backend.as_mut(), floor) {
+            sequencer.status = Status::ReadOnly(error);
+        }
+        sequencer.backend = Some(backend);
+    }
+
+    fn compact(&self, backend: &mut dyn Backend, floor: u64) -> Result<(), DiskError> {
+        backend.compact(floor)?;
+        self.disk_bytes.store(backend.bytes(), Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Makes durable writes visible, then wakes who waits for them.
+    fn publish(&self, writes: &[Write]) {
+        let mut garbage = Garbage::new();
+        let mut wakes: Vec<Arc<Notify>> = Vec::new();
+        let mut visible = self.visible.write();
+        for write in writes {
+            let wake = visible.publish(write, &mut garbage);
+            if !wakes.iter().any(|known| Arc::ptr_eq(known, wake)) {
+                wakes.push(wake.clone());
+            }
+        }
+        drop(visible);
+        wakes.iter().for_each(|wake| wake.notify_waiters());
+        self.published.notify_waiters();
+    }
+
+    /// Turns the store read-only and answers everybody who waits for a write.
+    pub(crate) fn fail(&self, tried: Vec<Task>, error: &DiskError) {
+        let mut sequencer = self.sequencer.lock();
+        if matches!(sequencer.status, Status::Open) {
+            sequencer.status = Status::ReadOnly(error.clone());
+        }
+        sequencer.pending.clear();
+        let queued = std::mem::take(&mut sequencer.queue);
+        drop(sequencer);
+        for task in tried {
+            let is_write = task.write().is_some();
+            let failure = if is_write {
+                Failure::Unknown
+            } else {
+                Failure::NotTried
+            };
+            task.finish(Err(failure(error.clone())));
+        }
+        for task in queued {
+            task.finish(Err(Failure::NotTried(error.clone())));
+        }
+    }
+}

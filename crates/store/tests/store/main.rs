@@ -1,0 +1,16 @@
+//! Behaviour of the store, seen from outside.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod closing;
+mod crash;
+mod damage;
+mod expiry;
+mod kill;
+mod model;
+mod sim_disk;
+mod snapshots;
+mod support;
+mod threads;
+mod watches;
+mod writes;

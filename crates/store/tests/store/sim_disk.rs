@@ -1,0 +1,192 @@
+//! A disk in memory that fails, stalls and loses power when told to.
+
+use std::io;
+use std::sync::Arc;
+
+use parking_lot::{Condvar, Mutex};
+use windlass_store::Disk;
+
+/// What survives a power loss in one piece.
+const SECTOR: usize = 512;
+
+/// A disk. Clones are the same disk.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SimDisk {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// What a read returns.
+    bytes: Vec<u8>,
+    /// What the disk held at first.
+    origin: Vec<u8>,
+    /// Everything that was done since.
+    journal: Vec<Operation>,
+    /// The operation from which on all fail.
+    fails_from: Option<usize>,
+    /// Whether a sync waits.
+    is_held: bool,
+    /// Syncs that wait.
+    waiting: usize,
+}
+
+#[derive(Clone, Debug)]
+enum Operation {
+    Write(u64, Vec<u8>),
+    SetLen(u64),
+    Sync,
+}
+
+impl SimDisk {
+    pub(crate) fn holding(bytes: Vec<u8>) -> Self {
+        let disk = Self::default();
+        disk.shared.state.lock().origin.clone_from(&bytes);
+        disk.shared.state.lock().bytes = bytes;
+        disk
+    }
+
+    /// How many operations there were.
+    pub(crate) fn operations(&self) -> usize {
+        self.shared.state.lock().journal.len()
+    }
+
+    pub(crate) fn content(&self) -> Vec<u8> {
+        self.shared.state.lock().bytes.clone()
+    }
+
+    /// All operations fail after so many more.
+    pub(crate) fn fail_after(&self, operations: usize) {
+        let mut state = self.shared.state.lock();
+        state.fails_from = Some(state.journal.len() + operations);
+    }
+
+    /// Syncs wait from now on.
+    pub(crate) fn hold(&self) {
+        self.shared.state.lock().is_held = true;
+    }
+
+    /// Returns when a sync waits.
+    pub(crate) fn wait_until_held(&self) {
+        let mut state = self.shared.state.lock();
+        while state.waiting == 0 {
+            self.shared.changed.wait(&mut state);
+        }
+    }
+
+    /// Waiting syncs go on, and later ones do not wait.
+    pub(crate) fn release(&self) {
+        self.shared.state.lock().is_held = false;
+        self.shared.changed.notify_all();
+    }
+
+    /// The disk as it is when power fails now and everything since the last sync is lost.
+    pub(crate) fn after_power_loss(&self) -> Self {
+        self.after_power_loss_at(self.operations(), |_| false)
+    }
+
+    /// The disk as it is when power fails after so many operations. Of what was not synced then,
+    /// each sector is there if `survives` says so of its running number.
+    pub(crate) fn after_power_loss_at(
+        &self,
+        operations: usize,
+        mut survives: impl FnMut(usize) -> bool,
+    ) -> Self {
+        let state = self.shared.state.lock();
+        let journal = &state.journal[..operations];
+        let last_sync = journal
+            .iter()
+            .rposition(|done| matches!(done, Operation::Sync));
+        let synced = last_sync.map_or(0, |index| index + 1);
+        let mut bytes = state.origin.clone();
+        journal[..synced]
+            .iter()
+            .for_each(|operation| operation.apply(&mut bytes));
+        let pieces = journal[synced..].iter().flat_map(Operation::pieces);
+        for (_, piece) in pieces.enumerate().filter(|(number, _)| survives(*number)) {
+            piece.apply(&mut bytes);
+        }
+        Self::holding(bytes)
+    }
+
+    fn perform(&self, operation: Operation) -> io::Result<()> {
+        let mut state = self.shared.state.lock();
+        if state
+            .fails_from
+            .is_some_and(|from| state.journal.len() >= from)
+        {
+            return Err(io::Error::other("simulated failure"));
+        }
+        operation.apply(&mut state.bytes);
+        if matches!(operation, Operation::Sync) {
+            state.waiting += 1;
+            self.shared.changed.notify_all();
+            while state.is_held {
+                self.shared.changed.wait(&mut state);
+            }
+            state.waiting -= 1;
+        }
+        state.journal.push(operation);
+        Ok(())
+    }
+}
+
+impl Operation {
+    fn apply(&self, bytes: &mut Vec<u8>) {
+        match self {
+            Self::Write(offset, data) => {
+                let start = usize::try_from(*offset).unwrap();
+                let end = start + data.len();
+                if bytes.len() < end {
+                    bytes.resize(end, 0);
+                }
+                bytes[start..end].copy_from_slice(data);
+            }
+            Self::SetLen(len) => bytes.resize(usize::try_from(*len).unwrap(), 0),
+            Self::Sync => {}
+        }
+    }
+
+    /// The parts that survive a power loss or not, each by itself.
+    fn pieces(&self) -> Vec<Self> {
+        let Self::Write(offset, data) = self else {
+            return vec![self.clone()];
+        };
+        let piece = |(index, data): (usize, &[u8])| {
+            Self::Write(offset + (index * SECTOR) as u64, data.to_vec())
+        };
+        data.chunks(SECTOR).enumerate().map(piece).collect()
+    }
+}
+
+impl Disk for SimDisk {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.shared.state.lock().bytes.len() as u64)
+    }
+
+    fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        let state = self.shared.state.lock();
+        let start = usize::try_from(offset).unwrap();
+        let found = state.bytes.get(start..start + bytes.len());
+        bytes.copy_from_slice(found.ok_or(io::ErrorKind::UnexpectedEof)?);
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.perform(Operation::Write(offset, bytes.to_vec()))
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.perform(Operation::SetLen(len))
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.perform(Operation::Sync)
+    }
+}
