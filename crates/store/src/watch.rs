@@ -54,8 +54,11 @@ impl Watch {
     /// # Errors
     /// When the watch has ended; every further call says the same.
     pub async fn next(&mut self) -> Result<Arc<Event>, WatchError> {
+        if let Some(event) = self.try_next()? {
+            return Ok(event);
+        }
+        let wake = self.wake.clone();
         loop {
-            let wake = self.wake.clone();
             let mut woken = pin!(wake.notified());
             // Listen first, look second: what is published in between wakes us.
             woken.as_mut().enable();

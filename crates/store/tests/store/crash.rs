@@ -128,7 +128,7 @@ async fn nobody_sees_a_write_before_it_is_durable() {
     let disk = SimDisk::default();
     let store = Store::open(on(&disk, Commit::Thread)).unwrap();
     let mut watch = store.watch(&pods(), 1).unwrap();
-    disk.hold();
+    let hold = disk.hold();
     let other = store.clone();
     let writer = tokio::spawn(async move { put(&other, &pods(), "a", 1).await.revision });
     tokio::task::yield_now().await;
@@ -150,7 +150,7 @@ async fn nobody_sees_a_write_before_it_is_durable() {
     tokio::task::yield_now().await;
     assert!(!refused.is_finished());
 
-    disk.release();
+    hold.release();
     assert_eq!(writer.await.unwrap(), 2);
     assert!(matches!(
         refused.await.unwrap(),
@@ -166,7 +166,7 @@ async fn nobody_sees_a_write_before_it_is_durable() {
 async fn writes_that_wait_for_a_failing_disk_are_all_answered() {
     let disk = SimDisk::default();
     let store = Store::open(on(&disk, Commit::Thread)).unwrap();
-    disk.hold();
+    let hold = disk.hold();
     let start = |name: &'static str| {
         let store = store.clone();
         tokio::spawn(async move {
@@ -180,7 +180,7 @@ async fn writes_that_wait_for_a_failing_disk_are_all_answered() {
     let queued = start("b");
     tokio::task::yield_now().await;
     disk.fail_after(0);
-    disk.release();
+    hold.release();
     // The held sync itself succeeds; whether the engine needs another one is its affair.
     let tried = tried.await.unwrap();
     assert!(
@@ -203,14 +203,14 @@ async fn writes_that_wait_for_a_failing_disk_are_all_answered() {
 async fn a_write_whose_writer_went_away_is_made_all_the_same() {
     let disk = SimDisk::default();
     let store = Store::open(on(&disk, Commit::Thread)).unwrap();
-    disk.hold();
+    let hold = disk.hold();
     let other = store.clone();
     let writer = tokio::spawn(async move { put(&other, &pods(), "a", 1).await });
     tokio::task::yield_now().await;
     disk.wait_until_held();
     writer.abort();
     assert!(writer.await.unwrap_err().is_cancelled());
-    disk.release();
+    hold.release();
     store.reached(2).await;
     assert!(store.get(&pods(), &key("a")).is_some());
 }

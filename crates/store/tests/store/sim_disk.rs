@@ -2,17 +2,38 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 use windlass_store::Disk;
 
 /// What survives a power loss in one piece.
 const SECTOR: usize = 512;
+/// How long a test waits for a sync that should have come at once.
+const SYNC_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A disk. Clones are the same disk.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SimDisk {
     shared: Arc<Shared>,
+}
+
+/// As long as it lives, syncs wait.
+#[must_use]
+pub(crate) struct Hold(SimDisk);
+
+impl Hold {
+    /// Waiting syncs go on, and later ones do not wait.
+    pub(crate) fn release(self) {
+        drop(self);
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.0.shared.state.lock().is_held = false;
+        self.0.shared.changed.notify_all();
+    }
 }
 
 #[derive(Debug, Default)]
@@ -67,23 +88,21 @@ impl SimDisk {
         state.fails_from = Some(state.journal.len() + operations);
     }
 
-    /// Syncs wait from now on.
-    pub(crate) fn hold(&self) {
+    /// Syncs wait until the hold is released or dropped, so that a failing test ends.
+    pub(crate) fn hold(&self) -> Hold {
         self.shared.state.lock().is_held = true;
+        Hold(self.clone())
     }
 
     /// Returns when a sync waits.
     pub(crate) fn wait_until_held(&self) {
         let mut state = self.shared.state.lock();
-        while state.waiting == 0 {
-            self.shared.changed.wait(&mut state);
-        }
-    }
-
-    /// Waiting syncs go on, and later ones do not wait.
-    pub(crate) fn release(&self) {
-        self.shared.state.lock().is_held = false;
-        self.shared.changed.notify_all();
+        let is_idle = |state: &mut State| state.waiting == 0;
+        let waited = self
+            .shared
+            .changed
+            .wait_while_for(&mut state, is_idle, SYNC_TIMEOUT);
+        assert!(!waited.timed_out(), "no sync came");
     }
 
     /// The disk as it is when power fails now and everything since the last sync is lost.
