@@ -5,6 +5,7 @@
 
 mod corpus_text;
 mod doc;
+mod list;
 mod queue;
 
 use std::process::ExitCode;
@@ -14,6 +15,8 @@ use windlass_bench::{contest, corpus::Corpus};
 
 const USAGE: &str = "\
 usage: windlass-bench doc parser|single|own-tokens PODS   hold pods as `Doc`s
+       windlass-bench list serve PODS             serve pods as one list, for others to read
+       windlass-bench list read URL               read such a list
        windlass-bench queue                       add keys to a work queue and hand them out
        windlass-bench corpus list|load|keys PODS  print pods: a PodList, input for a loader, keys";
 
@@ -37,6 +40,8 @@ fn run(words: &[&str]) -> anyhow::Result<()> {
         ["doc", "parser", pods] => doc::with_parser(&corpus(pods)?)?,
         ["doc", "single", pods] => doc::one_by_one(&corpus(pods)?)?,
         ["doc", "own-tokens", pods] => doc::with_parser(&with_own_tokens(pods)?)?,
+        ["list", "serve", pods] => return list::serve(&corpus(pods)?),
+        ["list", "read", url] => list::read(url)?,
         ["queue"] => queue::run()?,
         ["corpus", form, pods] => return corpus_text::print(&corpus(pods)?, form),
         _ => bail!(USAGE),

@@ -16,6 +16,23 @@ pub fn rss_bytes() -> anyhow::Result<usize> {
     Ok(pages * rustix::param::page_size())
 }
 
+/// Makes the kernel forget the peak of resident memory so far.
+pub fn forget_peak() -> anyhow::Result<()> {
+    std::fs::write("/proc/self/clear_refs", "5").context("writing /proc/self/clear_refs")
+}
+
+/// The most resident memory that this process has had, or since the peak was forgotten, in bytes.
+pub fn peak_rss_bytes() -> anyhow::Result<usize> {
+    let text = std::fs::read_to_string("/proc/self/status").context("reading /proc/self/status")?;
+    let peak = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let peak = peak.and_then(|text| text.trim().strip_suffix(" kB"));
+    let kilobytes: usize = peak
+        .context("/proc/self/status has no VmHWM")?
+        .parse()
+        .context("VmHWM")?;
+    Ok(kilobytes * 1024)
+}
+
 /// The user and system time that this process has used.
 #[must_use]
 pub fn cpu() -> Duration {

@@ -22,6 +22,15 @@ func rssBytes() (float64, error) {
 	return float64(resident * os.Getpagesize()), nil
 }
 
+// peakBytes is the most resident memory that this process has had.
+func peakBytes() (float64, error) {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		return 0, err
+	}
+	return float64(usage.Maxrss) * 1024, nil
+}
+
 // cpuTime is the user and system time that this process has used.
 func cpuTime() (time.Duration, error) {
 	var usage syscall.Rusage

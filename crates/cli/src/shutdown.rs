@@ -11,7 +11,10 @@ pub(crate) async fn requested() {
     eprintln!("ending; interrupt again to end at once");
     tokio::spawn(async {
         next_signal().await;
-        #[expect(clippy::exit, reason = "the user insists, and nothing is lost: writes are durable")]
+        #[expect(
+            clippy::exit,
+            reason = "the user insists, and nothing is lost: writes are durable"
+        )]
         std::process::exit(INTERRUPTED);
     });
 }

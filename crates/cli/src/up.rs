@@ -56,7 +56,9 @@ pub(crate) enum Controllers {
 
 /// Runs until a signal comes.
 pub(crate) fn run(arguments: &Arguments, controllers: Controllers) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
     runtime.block_on(up(arguments, controllers))
 }
 
@@ -76,15 +78,17 @@ async fn up(arguments: &Arguments, controllers: Controllers) -> anyhow::Result<(
         Durability::Full => windlass_store::Durability::Full,
         Durability::None => windlass_store::Durability::None,
     };
-    let token = options.admin_token.clone();
     let server = Server::open(options).await?;
     let mut hosts = arguments.hosts.clone();
     hosts.push(arguments.listen.ip().to_string());
     let certificates = Certificates::in_directory(data, &hosts, &env)?;
     let listening = serve(server.clone(), arguments.listen, &certificates, &hosts).await?;
     let url = format!("https://{}", listening.address());
-    let path = arguments.kubeconfig.clone().unwrap_or_else(|| data.join("kubeconfig"));
-    let text = kubeconfig(&url, &certificates, &token);
+    let path = arguments
+        .kubeconfig
+        .clone()
+        .unwrap_or_else(|| data.join("kubeconfig"));
+    let text = kubeconfig(&url, &certificates, server.admin_token());
     windlass_server::write_private_file(&path, text.as_bytes())
         .with_context(|| format!("cannot write {}", path.display()))?;
     announce(&url, &path);

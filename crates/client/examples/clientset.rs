@@ -18,15 +18,30 @@ async fn main() -> anyhow::Result<()> {
     let running = ListOptions::default().fields("status.phase=Running");
     let pods = clientset.api::<Pod>().all().list_all(&running).await?;
     println!("{} running pods", pods.items.len());
-    for node in clientset.api::<Node>().list(&ListOptions::default()).await?.items {
+    for node in clientset
+        .api::<Node>()
+        .list(&ListOptions::default())
+        .await?
+        .items
+    {
         println!("node {}", node.metadata.name.unwrap_or_default());
     }
 
     let maps: Api<ConfigMap> = clientset.api().namespaced("default");
     let mine = WriteOptions::manager("clientset-example");
-    let metadata =
-        ObjectMeta { generate_name: Some("example-".to_owned()), ..ObjectMeta::default() };
-    let map = maps.create(&ConfigMap { metadata, ..ConfigMap::default() }, &mine).await?;
+    let metadata = ObjectMeta {
+        generate_name: Some("example-".to_owned()),
+        ..ObjectMeta::default()
+    };
+    let map = maps
+        .create(
+            &ConfigMap {
+                metadata,
+                ..ConfigMap::default()
+            },
+            &mine,
+        )
+        .await?;
     let name = map.metadata.name.unwrap_or_default();
     let patch = Patch::Merge(doc!({ "data": { "hello": "world" } }));
     let map = maps.patch(&name, &patch, &mine).await?;

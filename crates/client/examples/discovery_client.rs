@@ -7,10 +7,21 @@ use windlass_client::{Config, DiscoveryClient, RestClient};
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let client = DiscoveryClient::new(RestClient::connect(&Config::load().await?).await?);
-    println!("server {}", client.server_version().await?.str_at("/gitVersion"));
+    println!(
+        "server {}",
+        client.server_version().await?.str_at("/gitVersion")
+    );
     let discovery = client.discovery().await?;
     for group in &discovery.groups {
-        println!("{}: {}", if group.name.is_empty() { "core" } else { &group.name }, group.versions.join(" "));
+        println!(
+            "{}: {}",
+            if group.name.is_empty() {
+                "core"
+            } else {
+                &group.name
+            },
+            group.versions.join(" ")
+        );
     }
     for resource in &discovery.resources {
         println!(

@@ -12,20 +12,26 @@ use windlass_client::{
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let rest = RestClient::connect(&Config::load().await?).await?;
-    let name = std::env::args().nth(1).unwrap_or_else(|| "namespaces".to_owned());
+    let name = std::env::args()
+        .nth(1)
+        .unwrap_or_else(|| "namespaces".to_owned());
     let resource = DiscoveryClient::new(rest.clone()).resolve(&name).await?;
     let api = DynamicClient::new(rest).resource(resource.gvr);
 
     let mut list = api.list_stream(&ListOptions::default()).await?;
     while let Some(object) = list.next().await {
         let object = object?;
-        let (namespace, name) =
-            (object.str_at("/metadata/namespace"), object.str_at("/metadata/name"));
+        let (namespace, name) = (
+            object.str_at("/metadata/namespace"),
+            object.str_at("/metadata/name"),
+        );
         println!("{}\t{namespace}\t{name}", resource.gvk.kind());
     }
 
     let from_here = WatchOptions::from(list.head().resource_version());
-    let mut watch = api.watch(&from_here.timeout(Duration::from_secs(1))).await?;
+    let mut watch = api
+        .watch(&from_here.timeout(Duration::from_secs(1)))
+        .await?;
     while let Some(event) = watch.next().await {
         println!("{:?}", event?.object().str_at("/metadata/name"));
     }

@@ -16,8 +16,16 @@ async fn main() -> anyhow::Result<()> {
 
     let list = client.get(path).into_doc().await?;
     for pod in list.at("/items").items() {
-        println!("{}\t{}", pod.str_at("/metadata/name"), pod.str_at("/status/phase"));
+        println!(
+            "{}\t{}",
+            pod.str_at("/metadata/name"),
+            pod.str_at("/status/phase")
+        );
     }
-    println!("{} pods at {}", list.at("/items").items().len(), list.str_at("/metadata/resourceVersion"));
+    println!(
+        "{} pods at {}",
+        list.at("/items").items().len(),
+        list.str_at("/metadata/resourceVersion")
+    );
     Ok(())
 }

@@ -32,8 +32,9 @@ pub trait Typed:
             "" => Self::version(&()).into_owned(),
             group => format!("{group}/{}", Self::version(&())),
         };
-        let group_version: GroupVersion =
-            group_version.parse().expect("invariant: groups and versions hold no slash");
+        let group_version: GroupVersion = group_version
+            .parse()
+            .expect("invariant: groups and versions hold no slash");
         group_version.with_resource(Self::plural(&()).into_owned())
     }
 }
@@ -117,7 +118,7 @@ impl<K: Typed> Api<K> {
     /// # Errors
     /// When there is no such object, no answer, or it does not fit the type.
     pub async fn get(&self, name: &str) -> Result<K, Error> {
-        self.decode(self.inner.get(name).await?)
+        self.decode(&self.inner.get(name).await?)
     }
 
     /// Reads one object, or finds that there is none.
@@ -152,7 +153,10 @@ impl<K: Typed> Api<K> {
     /// # Errors
     /// When the server does not begin to answer.
     pub async fn watch(&self, options: &WatchOptions) -> Result<TypedWatch<K>, Error> {
-        Ok(TypedWatch { inner: self.inner.watch(options).await?, kind: PhantomData })
+        Ok(TypedWatch {
+            inner: self.inner.watch(options).await?,
+            kind: PhantomData,
+        })
     }
 
     /// Creates an object.
@@ -160,7 +164,7 @@ impl<K: Typed> Api<K> {
     /// # Errors
     /// When it exists, is refused, or when nothing is known about it.
     pub async fn create(&self, object: &K, options: &WriteOptions) -> Result<K, Error> {
-        self.decode(self.inner.create(&self.encode(object)?, options).await?)
+        self.decode(&self.inner.create(&self.encode(object)?, options).await?)
     }
 
     /// Replaces an object by its name. With a resource version, only if it has not changed since.
@@ -168,7 +172,7 @@ impl<K: Typed> Api<K> {
     /// # Errors
     /// When it has changed, is refused, or when nothing is known about it.
     pub async fn update(&self, object: &K, options: &WriteOptions) -> Result<K, Error> {
-        self.decode(self.inner.update(&self.encode(object)?, options).await?)
+        self.decode(&self.inner.update(&self.encode(object)?, options).await?)
     }
 
     /// Replaces the status of an object, and nothing else.
@@ -176,7 +180,12 @@ impl<K: Typed> Api<K> {
     /// # Errors
     /// When it has changed, is refused, or when nothing is known about it.
     pub async fn update_status(&self, object: &K, options: &WriteOptions) -> Result<K, Error> {
-        self.decode(self.inner.update_status(&self.encode(object)?, options).await?)
+        self.decode(
+            &self
+                .inner
+                .update_status(&self.encode(object)?, options)
+                .await?,
+        )
     }
 
     /// Changes an object.
@@ -189,7 +198,7 @@ impl<K: Typed> Api<K> {
         patch: &Patch,
         options: &WriteOptions,
     ) -> Result<K, Error> {
-        self.decode(self.inner.patch(name, patch, options).await?)
+        self.decode(&self.inner.patch(name, patch, options).await?)
     }
 
     /// Changes the status of an object.
@@ -202,7 +211,7 @@ impl<K: Typed> Api<K> {
         patch: &Patch,
         options: &WriteOptions,
     ) -> Result<K, Error> {
-        self.decode(self.inner.patch_status(name, patch, options).await?)
+        self.decode(&self.inner.patch_status(name, patch, options).await?)
     }
 
     /// Deletes an object.
@@ -230,7 +239,7 @@ impl<K: Typed> Api<K> {
         Doc::encode(object).map_err(|error| failed(Box::new(error)))
     }
 
-    fn decode<T: DeserializeOwned>(&self, doc: Doc) -> Result<T, Error> {
+    fn decode<T: DeserializeOwned>(&self, doc: &Doc) -> Result<T, Error> {
         let failed = |error| Error::new(Outcome::Unknown, self.name(), Cause::Decode(error));
         doc.decode().map_err(|error| failed(Box::new(error)))
     }
@@ -259,7 +268,11 @@ fn typed_event<K: Typed>(event: WatchEvent) -> Result<WatchEvent<K>, Undecodable
 }
 
 fn typed_list<K: Typed>(list: List) -> TypedList<K> {
-    let List { head, items, mut undecodable } = list;
+    let List {
+        head,
+        items,
+        mut undecodable,
+    } = list;
     let mut typed_items = Vec::with_capacity(items.len());
     for doc in items {
         match typed(&doc) {
@@ -267,27 +280,43 @@ fn typed_list<K: Typed>(list: List) -> TypedList<K> {
             Err(error) => undecodable.push(error),
         }
     }
-    TypedList { head, items: typed_items, undecodable }
+    TypedList {
+        head,
+        items: typed_items,
+        undecodable,
+    }
 }
 
 fn typed<K: Typed>(doc: &Doc) -> Result<K, Undecodable> {
     doc.decode().map_err(|error: windlass_core::DecodeError| {
-        let (namespace, name) = (doc.str_at("/metadata/namespace"), doc.str_at("/metadata/name"));
+        let (namespace, name) = (
+            doc.str_at("/metadata/namespace"),
+            doc.str_at("/metadata/name"),
+        );
         let key = (!name.is_empty()).then(|| Key::new(namespace, name));
-        Undecodable { key, error: error.into() }
+        Undecodable {
+            key,
+            error: error.into(),
+        }
     })
 }
 
 impl<K: Typed> From<DynamicApi> for Api<K> {
     /// Reads and writes the objects of any resource as this type.
     fn from(inner: DynamicApi) -> Self {
-        Self { inner, kind: PhantomData }
+        Self {
+            inner,
+            kind: PhantomData,
+        }
     }
 }
 
 impl<K> Clone for Api<K> {
     fn clone(&self) -> Self {
-        Self { inner: self.inner.clone(), kind: PhantomData }
+        Self {
+            inner: self.inner.clone(),
+            kind: PhantomData,
+        }
     }
 }
 

@@ -51,7 +51,11 @@ impl Config {
     /// # Errors
     /// When the file or its current context is not valid.
     pub async fn from_file(path: impl Into<PathBuf>) -> Result<Self, ConfigError> {
-        Self::find(&Lookup { flag: Some(path.into()), ..Lookup::default() }).await
+        Self::find(&Lookup {
+            flag: Some(path.into()),
+            ..Lookup::default()
+        })
+        .await
     }
 
     /// A server by its address, without credentials.
@@ -73,13 +77,21 @@ impl Config {
         // We repeat requests ourselves: a create must not be repeated blindly.
         inner.default_retry = false;
         inner.disable_compression = true;
-        let host = inner.cluster_url.authority().map_or("", |it| host_and_port(it)).to_owned();
+        let host = inner
+            .cluster_url
+            .authority()
+            .map_or("", |it| host_and_port(it))
+            .to_owned();
         let rest = RestOptions {
             default_namespace: inner.default_namespace.clone(),
             host,
             ..RestOptions::default()
         };
-        Self { inner, source, rest }
+        Self {
+            inner,
+            source,
+            rest,
+        }
     }
 
     /// Where this was found.

@@ -48,7 +48,11 @@ mod tests {
         let (env, mut left) = (Env::seeded(1), 3);
         let outcome = retry_on_conflict(&env, || {
             left -= 1;
-            let outcome = if left == 0 { Ok("done") } else { Err(conflict()) };
+            let outcome = if left == 0 {
+                Ok("done")
+            } else {
+                Err(conflict())
+            };
             async move { outcome }
         });
         assert_eq!(outcome.await.unwrap(), "done");

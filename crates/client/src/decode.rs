@@ -50,7 +50,10 @@ struct Named<'a>(Option<&'a Key>);
 
 impl fmt::Display for Named<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0.map_or("an object without a readable name", Key::as_str))
+        f.write_str(
+            self.0
+                .map_or("an object without a readable name", Key::as_str),
+        )
     }
 }
 
@@ -83,5 +86,5 @@ pub enum DecodeError {
     },
     /// A server answered with a status in place of the body that was asked for.
     #[error("{0}")]
-    Status(Status),
+    Status(Box<Status>),
 }

@@ -88,7 +88,10 @@ impl DiscoveryClient {
     /// A discovery client over a REST client.
     #[must_use]
     pub fn new(rest: RestClient) -> Self {
-        Self { rest, known: Arc::default() }
+        Self {
+            rest,
+            known: Arc::default(),
+        }
     }
 
     /// What the server serves: kept from before, or asked for.
@@ -125,7 +128,8 @@ impl DiscoveryClient {
     /// # Errors
     /// When the server serves no such kind, or does not answer.
     pub async fn resource_of(&self, kind: &Gvk) -> Result<ApiResource, DiscoveryError> {
-        self.find(&kind.to_string(), |known| known.resource_of(kind)).await
+        self.find(&kind.to_string(), |known| known.resource_of(kind))
+            .await
     }
 
     /// The kind of the objects of a resource.
@@ -133,7 +137,9 @@ impl DiscoveryClient {
     /// # Errors
     /// When the server serves no such resource, or does not answer.
     pub async fn kind_of(&self, resource: &Gvr) -> Result<Gvk, DiscoveryError> {
-        let found = self.find(&resource.to_string(), |known| known.resource(resource)).await;
+        let found = self
+            .find(&resource.to_string(), |known| known.resource(resource))
+            .await;
         found.map(|resource| resource.gvk)
     }
 
@@ -156,7 +162,9 @@ impl DiscoveryClient {
         }
         let fresh = self.fetch_unless_newer_than(known).await?;
         let found = look(&fresh).cloned();
-        found.ok_or_else(|| DiscoveryError::Unknown { name: name.to_owned() })
+        found.ok_or_else(|| DiscoveryError::Unknown {
+            name: name.to_owned(),
+        })
     }
 
     fn snapshot(&self) -> Option<Arc<Discovery>> {

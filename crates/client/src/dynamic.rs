@@ -26,7 +26,11 @@ impl DynamicClient {
     /// The verbs of one resource, in all namespaces or outside of any.
     #[must_use]
     pub fn resource(&self, resource: Gvr) -> DynamicApi {
-        DynamicApi { rest: self.rest.clone(), resource, namespace: None }
+        DynamicApi {
+            rest: self.rest.clone(),
+            resource,
+            namespace: None,
+        }
     }
 }
 
@@ -91,7 +95,10 @@ impl DynamicApi {
     /// # Errors
     /// When there is no such object, or no answer.
     pub async fn get_metadata(&self, name: &str) -> Result<Doc, Error> {
-        self.rest.partial(self.path().object(name)?).into_doc().await
+        self.rest
+            .partial(self.path().object(name)?)
+            .into_doc()
+            .await
     }
 
     /// Reads one page of objects; all of them if the options set no limit.
@@ -101,7 +108,10 @@ impl DynamicApi {
     pub async fn list(&self, options: &ListOptions) -> Result<List, Error> {
         let stream = self.list_stream(options).await?;
         let name = format!("GET {}", self.path().collection()?);
-        stream.collect().await.map_err(|error| error.into_error(&name))
+        stream
+            .collect()
+            .await
+            .map_err(|error| error.into_error(&name))
     }
 
     /// Reads all pages of objects.
@@ -117,7 +127,9 @@ impl DynamicApi {
     /// # Errors
     /// When the server does not answer with a list.
     pub async fn list_stream(&self, options: &ListOptions) -> Result<ListStream, Error> {
-        self.rest.list(&self.resource, self.namespace.as_deref(), options).await
+        self.rest
+            .list(&self.resource, self.namespace.as_deref(), options)
+            .await
     }
 
     /// Follows the changes of objects.
@@ -125,7 +137,9 @@ impl DynamicApi {
     /// # Errors
     /// When the server does not begin to answer.
     pub async fn watch(&self, options: &WatchOptions) -> Result<WatchStream, Error> {
-        self.rest.watch(&self.resource, self.namespace.as_deref(), options).await
+        self.rest
+            .watch(&self.resource, self.namespace.as_deref(), options)
+            .await
     }
 
     /// Creates an object.
@@ -134,7 +148,11 @@ impl DynamicApi {
     /// When it exists, is refused, or when nothing is known about it.
     pub async fn create(&self, object: &Doc, options: &WriteOptions) -> Result<Doc, Error> {
         let request = self.rest.post(self.path().collection()?);
-        request.params(options.params()).doc(object).into_doc().await
+        request
+            .params(options.params())
+            .doc(object)
+            .into_doc()
+            .await
     }
 
     /// Replaces an object by its name. With a resource version, only if it has not changed since.
@@ -143,7 +161,11 @@ impl DynamicApi {
     /// When it has changed, is refused, or when nothing is known about it.
     pub async fn update(&self, object: &Doc, options: &WriteOptions) -> Result<Doc, Error> {
         let request = self.rest.put(self.path().object(name_of(object))?);
-        request.params(options.params()).doc(object).into_doc().await
+        request
+            .params(options.params())
+            .doc(object)
+            .into_doc()
+            .await
     }
 
     /// Replaces the status of an object, and nothing else.
@@ -151,7 +173,8 @@ impl DynamicApi {
     /// # Errors
     /// When it has changed, is refused, or when nothing is known about it.
     pub async fn update_status(&self, object: &Doc, options: &WriteOptions) -> Result<Doc, Error> {
-        self.update_part(name_of(object), "status", object, options).await
+        self.update_part(name_of(object), "status", object, options)
+            .await
     }
 
     /// Changes an object.
@@ -186,7 +209,10 @@ impl DynamicApi {
     /// # Errors
     /// When it does not exist, is not the one that is meant, or when nothing is known about it.
     pub async fn delete(&self, name: &str, options: &DeleteOptions) -> Result<Deletion, Error> {
-        let request = self.rest.delete(self.path().object(name)?).json(&options.body());
+        let request = self
+            .rest
+            .delete(self.path().object(name)?)
+            .json(&options.body());
         let answer = request.into_doc().await?;
         if answer.str_at("/kind") != "Status" {
             return Ok(Deletion::Started(answer));
@@ -203,7 +229,10 @@ impl DynamicApi {
         options: &DeleteOptions,
         which: &ListOptions,
     ) -> Result<(), Error> {
-        let request = self.rest.delete(self.path().collection()?).params(which.params());
+        let request = self
+            .rest
+            .delete(self.path().collection()?)
+            .params(which.params());
         request.json(&options.body()).bytes().await.map(drop)
     }
 
@@ -212,7 +241,10 @@ impl DynamicApi {
     /// # Errors
     /// When there is no such object or part, or no answer.
     pub async fn get_part(&self, name: &str, part: &str) -> Result<Doc, Error> {
-        self.rest.get(self.path().subresource(name, part)?).into_doc().await
+        self.rest
+            .get(self.path().subresource(name, part)?)
+            .into_doc()
+            .await
     }
 
     /// Posts to a part of an object, such as its `binding` or `eviction`.
@@ -226,7 +258,10 @@ impl DynamicApi {
         content: &Doc,
         options: &WriteOptions,
     ) -> Result<Doc, Error> {
-        self.write_part(Method::POST, name, part, options)?.doc(content).into_doc().await
+        self.write_part(Method::POST, name, part, options)?
+            .doc(content)
+            .into_doc()
+            .await
     }
 
     /// Replaces a part of an object.
@@ -240,7 +275,10 @@ impl DynamicApi {
         content: &Doc,
         options: &WriteOptions,
     ) -> Result<Doc, Error> {
-        self.write_part(Method::PUT, name, part, options)?.doc(content).into_doc().await
+        self.write_part(Method::PUT, name, part, options)?
+            .doc(content)
+            .into_doc()
+            .await
     }
 
     /// Changes a part of an object.
@@ -274,16 +312,19 @@ fn name_of(object: &Doc) -> &str {
     object.str_at("/metadata/name")
 }
 
-async fn send_patch(
-    request: Request,
-    patch: &Patch,
-    options: &WriteOptions,
-) -> Result<Doc, Error> {
+async fn send_patch(request: Request, patch: &Patch, options: &WriteOptions) -> Result<Doc, Error> {
     // The server would refuse it with a long text; this one says what to do.
     if matches!(patch, Patch::Apply(_)) && options.field_manager.is_empty() {
         let problem = "apply needs a field manager".to_owned();
-        return Err(Error::new(Outcome::NotSent, "PATCH", Cause::Malformed(problem)));
+        return Err(Error::new(
+            Outcome::NotSent,
+            "PATCH",
+            Cause::Malformed(problem),
+        ));
     }
     let request = request.params(options.params());
-    request.typed_doc(patch.content_type(), patch.doc()).into_doc().await
+    request
+        .typed_doc(patch.content_type(), patch.doc())
+        .into_doc()
+        .await
 }

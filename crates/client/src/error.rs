@@ -81,7 +81,12 @@ pub enum Cause {
 
 impl Error {
     pub(crate) fn new(outcome: Outcome, request: impl Into<String>, cause: Cause) -> Self {
-        Self(Box::new(Failure { outcome, request: request.into(), cause, previous: None }))
+        Self(Box::new(Failure {
+            outcome,
+            request: request.into(),
+            cause,
+            previous: None,
+        }))
     }
 
     /// Wraps what a transport returned, and works out whether the request had left.
@@ -145,7 +150,8 @@ impl Error {
         let Cause::Connection(source) = &self.0.cause else {
             return false;
         };
-        sources(source.as_ref()).any(|error| io_kind(error) == Some(std::io::ErrorKind::ConnectionRefused))
+        sources(source.as_ref())
+            .any(|error| io_kind(error) == Some(std::io::ErrorKind::ConnectionRefused))
     }
 
     /// No complete answer came in time.
@@ -243,7 +249,9 @@ pub(crate) fn sources<'a>(
 }
 
 pub(crate) fn io_kind(error: &(dyn std::error::Error + 'static)) -> Option<std::io::ErrorKind> {
-    error.downcast_ref::<std::io::Error>().map(std::io::Error::kind)
+    error
+        .downcast_ref::<std::io::Error>()
+        .map(std::io::Error::kind)
 }
 
 /// The texts of an error and of everything behind it. hyper keeps the reason in the sources only.
@@ -259,7 +267,12 @@ fn chain(error: &(dyn std::error::Error + 'static)) -> String {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Failure { request, cause, previous, .. } = &*self.0;
+        let Failure {
+            request,
+            cause,
+            previous,
+            ..
+        } = &*self.0;
         write!(f, "{request}: {cause}")?;
         match previous {
             Some(previous) => write!(f, " (the attempt before it: {previous})"),

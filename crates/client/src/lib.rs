@@ -39,21 +39,21 @@ mod list;
 mod metrics;
 mod options;
 mod pager;
-mod path;
 mod patch;
+mod path;
 mod rest;
 mod status;
 mod transport;
 mod watch;
 
 pub use clientset::{Api, Clientset, Typed, TypedList, TypedWatch};
-pub use conflict::{CONFLICT_ATTEMPTS, retry_on_conflict};
-pub use discovery::{ApiGroup, ApiResource, Discovery, DiscoveryClient, DiscoveryError};
-pub use dynamic::{Deletion, DynamicApi, DynamicClient};
 pub use config::{Config, ConfigError, ConfigSource, Lookup};
+pub use conflict::{CONFLICT_ATTEMPTS, retry_on_conflict};
 pub use decode::{
     DecodeError, ITEM_BYTES_LIMIT, ListDecoder, ListHead, ObjectError, Undecodable, WatchDecoder,
 };
+pub use discovery::{ApiGroup, ApiResource, Discovery, DiscoveryClient, DiscoveryError};
+pub use dynamic::{Deletion, DynamicApi, DynamicClient};
 pub use error::{Cause, Error, Outcome};
 pub use list::{List, ListError, ListStream};
 pub use metrics::Metrics;

@@ -18,8 +18,14 @@ pub struct ListStream {
 
 #[derive(Debug)]
 enum Source {
-    Wire { decoder: Box<ListDecoder>, reader: Reader },
-    Local { head: ListHead, list: DocList },
+    Wire {
+        decoder: Box<ListDecoder>,
+        reader: Reader,
+    },
+    Local {
+        head: ListHead,
+        list: DocList,
+    },
 }
 
 /// Why an item is missing, or why a list ended too early.
@@ -53,7 +59,13 @@ pub struct List {
 
 impl ListStream {
     pub(crate) fn wire(decoder: ListDecoder, reader: Reader) -> Self {
-        Self { source: Source::Wire { decoder: Box::new(decoder), reader }, is_over: false }
+        Self {
+            source: Source::Wire {
+                decoder: Box::new(decoder),
+                reader,
+            },
+            is_over: false,
+        }
     }
 
     pub(crate) fn local(list: DocList) -> Self {
@@ -62,7 +74,10 @@ impl ListStream {
             kind: list.kind.clone(),
             metadata: list.metadata.clone(),
         };
-        Self { source: Source::Local { head, list }, is_over: false }
+        Self {
+            source: Source::Local { head, list },
+            is_over: false,
+        }
     }
 
     /// The next object; `None` after the last one, and after any error other than
@@ -121,7 +136,12 @@ async fn next_item(
             Err(error) => return Some(Err(ListError::Decode(error))),
         }
         match reader.chunk(None).await {
-            None => return decoder.finish().err().map(|error| Err(ListError::Decode(error))),
+            None => {
+                return decoder
+                    .finish()
+                    .err()
+                    .map(|error| Err(ListError::Decode(error)));
+            }
             Some(Ok(chunk)) => decoder.push(chunk),
             Some(Err(ReadError::Timeout(all))) => return Some(Err(ListError::Timeout(all))),
             Some(Err(ReadError::Connection(error))) => {
@@ -150,7 +170,7 @@ impl ListError {
     /// The same as the failure of a whole request.
     pub(crate) fn into_error(self, request: &str) -> Error {
         let cause = match self {
-            Self::Decode(DecodeError::Status(status)) => Cause::Status(status),
+            Self::Decode(DecodeError::Status(status)) => Cause::Status(*status),
             Self::Decode(DecodeError::TooLong { limit }) => Cause::TooLong { limit },
             Self::Timeout(all) => Cause::Timeout(all),
             Self::Connection(source) => return Error::transport(request, source),

@@ -10,9 +10,20 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 /// Upper bounds of the buckets, as in upstream's component-base.
-const SECONDS: [f64; 12] = [0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0];
+const SECONDS: [f64; 12] = [
+    0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0,
+];
 const BYTES: [f64; 11] = [
-    64.0, 256.0, 512.0, 1024.0, 4096.0, 16384.0, 65536.0, 262_144.0, 1_048_576.0, 4_194_304.0,
+    64.0,
+    256.0,
+    512.0,
+    1024.0,
+    4096.0,
+    16384.0,
+    65536.0,
+    262_144.0,
+    1_048_576.0,
+    4_194_304.0,
     16_777_216.0,
 ];
 
@@ -100,31 +111,46 @@ impl Metrics {
 
     pub(crate) fn request(&self, code: &str, method: &Method, host: &str) {
         let (code, method, host) = (code.to_owned(), method.to_string(), host.to_owned());
-        self.requests.get_or_create(&ResultLabels { code, method, host }).inc();
+        self.requests
+            .get_or_create(&ResultLabels { code, method, host })
+            .inc();
     }
 
     pub(crate) fn retry(&self, code: &str, method: &Method, host: &str) {
         let (code, verb, host) = (code.to_owned(), method.to_string(), host.to_owned());
-        self.retries.get_or_create(&RetryLabels { code, verb, host }).inc();
+        self.retries
+            .get_or_create(&RetryLabels { code, verb, host })
+            .inc();
     }
 
     pub(crate) fn request_duration(&self, method: &Method, host: &str, took: Duration) {
-        self.duration.get_or_create(&labels(method, host)).observe(took.as_secs_f64());
+        self.duration
+            .get_or_create(&labels(method, host))
+            .observe(took.as_secs_f64());
     }
 
     pub(crate) fn throttled(&self, method: &Method, host: &str, waited: Duration) {
-        self.throttle.get_or_create(&labels(method, host)).observe(waited.as_secs_f64());
+        self.throttle
+            .get_or_create(&labels(method, host))
+            .observe(waited.as_secs_f64());
     }
 
     pub(crate) fn request_size(&self, method: &Method, host: &str, bytes: usize) {
-        self.request_size.get_or_create(&labels(method, host)).observe(bytes as f64);
+        self.request_size
+            .get_or_create(&labels(method, host))
+            .observe(bytes as f64);
     }
 
     pub(crate) fn response_size(&self, method: &Method, host: &str, bytes: usize) {
-        self.response_size.get_or_create(&labels(method, host)).observe(bytes as f64);
+        self.response_size
+            .get_or_create(&labels(method, host))
+            .observe(bytes as f64);
     }
 }
 
 fn labels(method: &Method, host: &str) -> VerbLabels {
-    VerbLabels { verb: method.to_string(), host: host.to_owned() }
+    VerbLabels {
+        verb: method.to_string(),
+        host: host.to_owned(),
+    }
 }

@@ -132,7 +132,10 @@ impl WatchOptions {
     /// Watches from a state on.
     #[must_use]
     pub fn from(resource_version: impl Into<String>) -> Self {
-        Self { resource_version: resource_version.into(), ..Self::default() }
+        Self {
+            resource_version: resource_version.into(),
+            ..Self::default()
+        }
     }
 
     /// Starts with the objects that exist; a bookmark marks their end.
@@ -232,7 +235,10 @@ impl WriteOptions {
     /// Writes in the name of a field manager.
     #[must_use]
     pub fn manager(name: impl Into<String>) -> Self {
-        Self { field_manager: name.into(), ..Self::default() }
+        Self {
+            field_manager: name.into(),
+            ..Self::default()
+        }
     }
 
     /// Goes through all checks and stores nothing.
@@ -308,7 +314,10 @@ impl DeleteOptions {
     /// Deletes this one object, and not another of the same name.
     #[must_use]
     pub fn uid(uid: impl Into<String>) -> Self {
-        Self { uid: Some(uid.into()), ..Self::default() }
+        Self {
+            uid: Some(uid.into()),
+            ..Self::default()
+        }
     }
 
     /// Chooses what happens to the dependents.
@@ -326,7 +335,7 @@ impl DeleteOptions {
             kind: "DeleteOptions",
             grace_period_seconds: self.grace_period.map(|period| period.as_secs()),
             propagation_policy: self.propagation,
-            preconditions: has_condition.then(|| Preconditions {
+            preconditions: has_condition.then_some(Preconditions {
                 uid: self.uid.as_deref(),
                 resource_version: self.resource_version.as_deref(),
             }),

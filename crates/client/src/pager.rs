@@ -18,12 +18,19 @@ pub(crate) async fn list_all(api: &DynamicApi, options: &ListOptions) -> Result<
     loop {
         let next = match api.list(&page).await {
             Err(error) if error.is_gone() && !page.continue_token.is_empty() => {
-                let whole = ListOptions { limit: 0, ..options.clone() };
+                let token = String::new();
+                let whole = ListOptions {
+                    limit: 0,
+                    continue_token: token,
+                    ..options.clone()
+                };
                 return api.list(&whole).await;
             }
             next => next?,
         };
-        next.head.continue_token().clone_into(&mut page.continue_token);
+        next.head
+            .continue_token()
+            .clone_into(&mut page.continue_token);
         // A server refuses both together with a token, which names the state already.
         page.resource_version.clear();
         page.version_match = None;

@@ -34,12 +34,18 @@ pub(crate) struct ResourcePath<'a> {
 
 impl<'a> ResourcePath<'a> {
     pub(crate) fn new(resource: &'a Gvr, namespace: Option<&'a str>) -> Self {
-        Self { resource, namespace }
+        Self {
+            resource,
+            namespace,
+        }
     }
 
     /// The path of all objects.
     pub(crate) fn collection(&self) -> Result<String, Error> {
-        let Self { resource, namespace } = self;
+        let Self {
+            resource,
+            namespace,
+        } = self;
         let mut path = match resource.group() {
             "" => format!("/api/{}", segment(resource.version())?),
             group => format!("/apis/{}/{}", segment(group)?, segment(resource.version())?),
@@ -73,7 +79,11 @@ fn segment(name: &str) -> Result<String, Error> {
         _ if name.contains(['/', '%']) => "a name may not contain '/' or '%'",
         _ => return Ok(utf8_percent_encode(name, SEGMENT).to_string()),
     };
-    Err(Error::new(Outcome::NotSent, format!("{name:?}"), Cause::Malformed(problem.to_owned())))
+    Err(Error::new(
+        Outcome::NotSent,
+        format!("{name:?}"),
+        Cause::Malformed(problem.to_owned()),
+    ))
 }
 
 #[cfg(test)]
@@ -88,7 +98,10 @@ mod tests {
         let pods = ResourcePath::new(&PODS, None).collection();
         assert_eq!(pods.unwrap(), "/api/v1/pods");
         let scale = ResourcePath::new(&DEPLOYMENTS, Some("shop")).subresource("web", "scale");
-        assert_eq!(scale.unwrap(), "/apis/apps/v1/namespaces/shop/deployments/web/scale");
+        assert_eq!(
+            scale.unwrap(),
+            "/apis/apps/v1/namespaces/shop/deployments/web/scale"
+        );
         let odd = ResourcePath::new(&PODS, None).object("system:x y");
         assert_eq!(odd.unwrap(), "/api/v1/pods/system:x%20y");
     }
@@ -96,7 +109,9 @@ mod tests {
     #[test]
     fn names_that_would_change_the_path_are_refused() {
         for name in ["", ".", "..", "a/b", "a%2fb"] {
-            let error = ResourcePath::new(&PODS, Some("x")).object(name).unwrap_err();
+            let error = ResourcePath::new(&PODS, Some("x"))
+                .object(name)
+                .unwrap_err();
             assert_eq!(error.outcome(), Outcome::NotSent, "{name:?}");
         }
     }

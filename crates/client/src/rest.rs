@@ -109,7 +109,13 @@ impl RestClient {
     #[must_use]
     pub fn new(transport: Transport, options: RestOptions) -> Self {
         let throttle = options.rate_limit.map(Throttle::new);
-        Self { shared: Arc::new(Shared { transport, options, throttle }) }
+        Self {
+            shared: Arc::new(Shared {
+                transport,
+                options,
+                throttle,
+            }),
+        }
     }
 
     /// The options it works under.
@@ -125,37 +131,31 @@ impl RestClient {
     }
 
     /// A request by method and path, such as `/api/v1/nodes`.
-    #[must_use]
     pub fn request(&self, method: Method, path: impl Into<String>) -> Request {
         Request::new(self.clone(), method, path.into())
     }
 
     /// A GET.
-    #[must_use]
     pub fn get(&self, path: impl Into<String>) -> Request {
         self.request(Method::GET, path)
     }
 
     /// A POST.
-    #[must_use]
     pub fn post(&self, path: impl Into<String>) -> Request {
         self.request(Method::POST, path)
     }
 
     /// A PUT.
-    #[must_use]
     pub fn put(&self, path: impl Into<String>) -> Request {
         self.request(Method::PUT, path)
     }
 
     /// A PATCH; the content type says which sort.
-    #[must_use]
     pub fn patch(&self, path: impl Into<String>) -> Request {
         self.request(Method::PATCH, path)
     }
 
     /// A DELETE.
-    #[must_use]
     pub fn delete(&self, path: impl Into<String>) -> Request {
         self.request(Method::DELETE, path)
     }
@@ -214,7 +214,11 @@ impl RestClient {
         match answer.into_content() {
             Content::Events(events) => Ok(WatchStream::local(events)),
             Content::Body(body) => {
-                let RestOptions { item_bytes_limit, timeout, .. } = *self.options();
+                let RestOptions {
+                    item_bytes_limit,
+                    timeout,
+                    ..
+                } = *self.options();
                 let decoder = WatchDecoder::with_limit(options.prune.clone(), item_bytes_limit);
                 let reader = match options.timeout {
                     Some(asked) => Reader::until(body, asked.saturating_add(WATCH_GRACE)),
@@ -240,16 +244,26 @@ fn not_json(request: String) -> Error {
 /// The program's own name and version, in the form that API servers log.
 fn user_agent() -> String {
     let program = std::env::args_os().next();
-    let program = program.as_deref().map(std::path::Path::new).and_then(std::path::Path::file_name);
-    let program = program.and_then(std::ffi::OsStr::to_str).unwrap_or("windlass");
+    let program = program
+        .as_deref()
+        .map(std::path::Path::new)
+        .and_then(std::path::Path::file_name);
+    let program = program
+        .and_then(std::ffi::OsStr::to_str)
+        .unwrap_or("windlass");
     let printable = |c: char| if c.is_ascii_graphic() { c } else { '_' };
     let program: String = program.chars().map(printable).collect();
     let (version, os) = (env!("CARGO_PKG_VERSION"), std::env::consts::OS);
-    format!("{program}/{version} ({os}/{}) windlass/{version}", std::env::consts::ARCH)
+    format!(
+        "{program}/{version} ({os}/{}) windlass/{version}",
+        std::env::consts::ARCH
+    )
 }
 
 impl fmt::Debug for RestClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RestClient").field("host", &self.options().host).finish_non_exhaustive()
+        f.debug_struct("RestClient")
+            .field("host", &self.options().host)
+            .finish_non_exhaustive()
     }
 }

@@ -146,7 +146,10 @@ impl Status {
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         let seconds = self.details.as_ref()?.retry_after_seconds;
-        u64::try_from(seconds).ok().filter(|seconds| *seconds > 0).map(Duration::from_secs)
+        u64::try_from(seconds)
+            .ok()
+            .filter(|seconds| *seconds > 0)
+            .map(Duration::from_secs)
     }
 
     /// A reason decides where there is one; proxies on the way send only codes.

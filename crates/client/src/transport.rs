@@ -6,8 +6,8 @@
 //! Layers for faults, recording and the like wrap a transport with [`Transport::layer`].
 
 mod body;
-mod wire;
 mod lanes;
+mod wire;
 
 use std::fmt;
 use std::future::Future;
@@ -92,7 +92,12 @@ pub struct TransportError {
 
 /// A shared handle to whatever answers requests.
 #[derive(Clone)]
-pub struct Transport(Arc<dyn Call>);
+pub struct Transport {
+    call: Arc<dyn Call>,
+    /// Whether documents reach the server as such. If not they are written before the request is
+    /// sent, once, however often it is repeated.
+    takes_docs: bool,
+}
 
 /// The answer of a transport.
 pub(crate) type Answer = Result<http::Response<Content>, BoxError>;
@@ -125,7 +130,10 @@ impl Transport {
         S::Future: Send,
         S::Error: Into<BoxError>,
     {
-        Self(Arc::new(ServiceCall(service)))
+        Self {
+            call: Arc::new(ServiceCall(service)),
+            takes_docs: true,
+        }
     }
 
     /// A transport from a plain HTTP service, such as an API server in this process.
@@ -138,7 +146,10 @@ impl Transport {
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        Self::new(HttpService(service))
+        Self {
+            takes_docs: false,
+            ..Self::new(HttpService(service))
+        }
     }
 
     /// This transport inside a layer, as for faults or for recording calls.
@@ -151,11 +162,23 @@ impl Transport {
         <L::Service as Service<http::Request<Payload>>>::Future: Send,
         <L::Service as Service<http::Request<Payload>>>::Error: Into<BoxError>,
     {
-        Self::new(layer.layer(self))
+        let takes_docs = self.takes_docs;
+        Self {
+            takes_docs,
+            ..Self::new(layer.layer(self))
+        }
     }
 
     pub(crate) fn send(&self, request: http::Request<Payload>) -> BoxFuture<Answer> {
-        self.0.call(request)
+        self.call.call(request)
+    }
+
+    /// The payload in the form in which it is sent.
+    pub(crate) fn prepare(&self, payload: Payload) -> Payload {
+        match payload {
+            Payload::Doc(_) if !self.takes_docs => Payload::Bytes(payload.into_bytes()),
+            payload => payload,
+        }
     }
 }
 
@@ -201,7 +224,9 @@ where
     }
 
     fn call(&mut self, request: http::Request<Payload>) -> Self::Future {
-        let answer = self.0.call(request.map(|payload| Full::new(payload.into_bytes())));
+        let answer = self
+            .0
+            .call(request.map(|payload| Full::new(payload.into_bytes())));
         Box::pin(async move {
             let response = answer.await.map_err(Into::into)?;
             Ok(response.map(|body| Content::Body(Body::new(body))))
@@ -224,7 +249,9 @@ impl Payload {
 impl Events {
     /// Events from any stream of them.
     #[must_use]
-    pub fn new(stream: impl Stream<Item = Result<WatchEvent, WatchError>> + Send + 'static) -> Self {
+    pub fn new(
+        stream: impl Stream<Item = Result<WatchEvent, WatchError>> + Send + 'static,
+    ) -> Self {
         Self(Box::pin(stream))
     }
 
@@ -247,7 +274,9 @@ impl fmt::Debug for Payload {
 
 impl fmt::Debug for DocList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DocList").field("kind", &self.kind).finish_non_exhaustive()
+        f.debug_struct("DocList")
+            .field("kind", &self.kind)
+            .finish_non_exhaustive()
     }
 }
 

@@ -32,7 +32,7 @@ pub enum WatchEvent<T = Doc> {
 pub enum WatchError {
     /// The server ended the watch; most often because the state asked for is too old.
     #[error("{0}")]
-    Status(Status),
+    Status(Box<Status>),
     /// One object could not be decoded. The watch goes on.
     #[error("{0}")]
     Undecodable(Undecodable),
@@ -75,12 +75,23 @@ struct Wire {
 
 impl WatchStream {
     pub(crate) fn wire(decoder: WatchDecoder, reader: Reader, line_timeout: Duration) -> Self {
-        let wire = Wire { decoder, reader, line_timeout, line_deadline: None };
-        Self { source: Source::Wire(Box::new(wire)), is_over: false }
+        let wire = Wire {
+            decoder,
+            reader,
+            line_timeout,
+            line_deadline: None,
+        };
+        Self {
+            source: Source::Wire(Box::new(wire)),
+            is_over: false,
+        }
     }
 
     pub(crate) fn local(events: Events) -> Self {
-        Self { source: Source::Local(events), is_over: false }
+        Self {
+            source: Source::Local(events),
+            is_over: false,
+        }
     }
 
     /// The next event; `None` when the server has ended the watch, and after any error other than
@@ -125,7 +136,10 @@ impl Wire {
             return None;
         }
         let fresh = || Instant::now() + self.line_timeout;
-        Some((*self.line_deadline.get_or_insert_with(fresh), self.line_timeout))
+        Some((
+            *self.line_deadline.get_or_insert_with(fresh),
+            self.line_timeout,
+        ))
     }
 }
 
@@ -134,7 +148,9 @@ impl WatchEvent {
     #[must_use]
     pub fn object(&self) -> &Doc {
         match self {
-            Self::Added(doc) | Self::Modified(doc) | Self::Deleted(doc) | Self::Bookmark(doc) => doc,
+            Self::Added(doc) | Self::Modified(doc) | Self::Deleted(doc) | Self::Bookmark(doc) => {
+                doc
+            }
         }
     }
 
@@ -198,7 +214,7 @@ impl From<ReadError> for WatchError {
 impl From<Error> for WatchError {
     fn from(error: Error) -> Self {
         match error.cause() {
-            Cause::Status(status) => Self::Status(status.clone()),
+            Cause::Status(status) => Self::Status(Box::new(status.clone())),
             _ => Self::Connection(error.into()),
         }
     }

@@ -41,10 +41,20 @@ impl ReplicaSetController {
     /// A controller that works through a client.
     #[must_use]
     pub fn new(client: RestClient, env: Env) -> Self {
-        let factory = InformerFactory::on(client.clone()).sources().env(env.clone()).build();
+        let factory = InformerFactory::on(client.clone())
+            .sources()
+            .env(env.clone())
+            .build();
         let (sets, pods) = (factory.dynamic(REPLICA_SETS), factory.dynamic(PODS));
         let client = DynamicClient::new(client);
-        Self { client, factory, sets, pods, queue: WorkQueue::new(), env }
+        Self {
+            client,
+            factory,
+            sets,
+            pods,
+            queue: WorkQueue::new(),
+            env,
+        }
     }
 
     /// Works until it is dropped.
@@ -70,18 +80,29 @@ impl ReplicaSetController {
     /// Puts the key of every set that may need work into the queue.
     fn listen(&self) {
         let index = functions::controller_uid;
-        if self.pods.add_index(functions::CONTROLLER_INDEX, index).is_err() {
+        if self
+            .pods
+            .add_index(functions::CONTROLLER_INDEX, index)
+            .is_err()
+        {
             tracing::debug!("pods are indexed by their controller already");
         }
         let queue = self.queue.clone();
         let add_set = move |set: Obj| queue.add(set.key());
         let queue = self.queue.clone();
         let add_owner = move |pod: Obj| {
-            if let Some(owner) = pod.meta().controller().filter(|owner| owner.kind == "ReplicaSet") {
+            if let Some(owner) = pod
+                .meta()
+                .controller()
+                .filter(|owner| owner.kind == "ReplicaSet")
+            {
                 queue.add(Key::new(pod.namespace(), &owner.name));
             }
         };
-        let added = [self.sets.add_handler(on_any(add_set)), self.pods.add_handler(on_any(add_owner))];
+        let added = [
+            self.sets.add_handler(on_any(add_set)),
+            self.pods.add_handler(on_any(add_owner)),
+        ];
         for failure in added.into_iter().filter_map(Result::err) {
             tracing::error!(%failure, "a handler could not be added");
         }
@@ -103,7 +124,10 @@ impl ReplicaSetController {
             self.delete(&pods[wanted..]).await?
         };
         if let Some(revision) = revision {
-            self.pods.wait_for_revision(&revision).await.map_err(ReplicaSetError::Cache)?;
+            self.pods
+                .wait_for_revision(&revision)
+                .await
+                .map_err(ReplicaSetError::Cache)?;
         }
         self.report(&set).await
     }
@@ -111,7 +135,10 @@ impl ReplicaSetController {
     /// The pods of a set that are not ending, oldest first.
     fn pods_of(&self, set: &Obj) -> Vec<Obj> {
         let uid = set.uid();
-        let found = self.pods.lister().by_index(functions::CONTROLLER_INDEX, uid.as_str());
+        let found = self
+            .pods
+            .lister()
+            .by_index(functions::CONTROLLER_INDEX, uid.as_str());
         let mut pods: Vec<Obj> = found.unwrap_or_default();
         pods.retain(|pod| !pod.meta().is_deleting());
         pods.sort_by_cached_key(|pod| (pod.meta().creation_timestamp(), pod.name().to_owned()));
@@ -159,9 +186,18 @@ impl ReplicaSetController {
         if *set.doc().at("/status") == status {
             return Ok(());
         }
-        let api = self.client.resource(REPLICA_SETS).namespaced(set.namespace());
-        let changed = set.doc().with("/status", status).unwrap_or_else(|_| set.doc().clone());
-        match api.update_status(&changed, &WriteOptions::manager(MANAGER)).await {
+        let api = self
+            .client
+            .resource(REPLICA_SETS)
+            .namespaced(set.namespace());
+        let changed = set
+            .doc()
+            .with("/status", status)
+            .unwrap_or_else(|_| set.doc().clone());
+        match api
+            .update_status(&changed, &WriteOptions::manager(MANAGER))
+            .await
+        {
             // Somebody else was faster; their event brings the key back.
             Err(error) if !error.is_conflict() && !error.is_not_found() => {
                 Err(ReplicaSetError::Client(error))

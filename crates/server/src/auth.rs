@@ -3,6 +3,7 @@
 mod authn;
 mod bootstrap;
 mod impersonate;
+mod admin;
 mod rbac;
 mod review;
 mod token;
@@ -10,13 +11,14 @@ mod token;
 use http::HeaderMap;
 use windlass_core::GroupResource;
 
+pub(crate) use admin::{admin_token, fresh_token};
 pub(crate) use authn::{Authenticator, certificate_user};
 pub(crate) use bootstrap::objects as bootstrap_objects;
 pub(crate) use impersonate::effective_user;
 pub(crate) use rbac::{Attributes, check_escalation, is_allowed};
 pub(crate) use review::review;
-pub(crate) use token::{Claims, ISSUER, Signer};
 pub use token::SignerError;
+pub(crate) use token::{Claims, ISSUER, Signer};
 
 use crate::request::{ResourcePath, Target};
 use crate::status::Status;
@@ -45,7 +47,11 @@ impl User {
     pub fn new(name: &str, groups: &[&str]) -> Self {
         let mut groups: Vec<String> = groups.iter().map(|&group| group.to_owned()).collect();
         groups.push(AUTHENTICATED.to_owned());
-        Self { name: name.to_owned(), groups, ..Self::default() }
+        Self {
+            name: name.to_owned(),
+            groups,
+            ..Self::default()
+        }
     }
 
     /// The administrator, who may do everything.
@@ -119,7 +125,7 @@ fn denied_resource(user: &User, path: &ResourcePath, verb: &str) -> Status {
     } else {
         format!("{}/{}", path.resource, path.subresource)
     };
-    let place = if path.namespace.is_empty() || path.resource == "namespaces" {
+    let place = if path.namespace.is_empty() {
         "at the cluster scope".to_owned()
     } else {
         format!("in the namespace {:?}", path.namespace)

@@ -59,7 +59,11 @@ impl Body {
         F: FnMut(S) -> Fut + Send + Unpin + 'static,
         Fut: Future<Output = Option<(S, Bytes)>> + Send + 'static,
     {
-        let steps = Steps { step, state: Some(state), running: None };
+        let steps = Steps {
+            step,
+            state: Some(state),
+            running: None,
+        };
         Self(Inner::Stream(Box::pin(steps)))
     }
 }
@@ -161,5 +165,7 @@ where
 }
 
 fn too_large() -> Status {
-    Status::too_large(format!("Request entity too large: limit is {BODY_BYTES_LIMIT}"))
+    Status::too_large(format!(
+        "Request entity too large: limit is {BODY_BYTES_LIMIT}"
+    ))
 }

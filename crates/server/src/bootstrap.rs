@@ -17,9 +17,9 @@ pub(crate) async fn run(server: &Server) -> Result<(), Status> {
     let mut tasks = JoinSet::new();
     for (group, version, plural, object) in objects() {
         let server = server.clone();
-        tasks.spawn(async move {
-            rest::create_at_start(&server, group, version, plural, object).await
-        });
+        tasks.spawn(
+            async move { rest::create_at_start(&server, group, version, plural, object).await },
+        );
     }
     while let Some(outcome) = tasks.join_next().await {
         outcome.map_err(Status::internal)??;
@@ -37,8 +37,16 @@ fn objects() -> Vec<(&'static str, &'static str, &'static str, Doc)> {
     }
     objects.push(("", "v1", "services", kubernetes_service()));
     for (name, value, about) in [
-        ("system-cluster-critical", 2_000_000_000, "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary."),
-        ("system-node-critical", 2_000_001_000, "Used for system critical pods that must not be moved from their current node."),
+        (
+            "system-cluster-critical",
+            2_000_000_000,
+            "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.",
+        ),
+        (
+            "system-node-critical",
+            2_000_001_000,
+            "Used for system critical pods that must not be moved from their current node.",
+        ),
     ] {
         let class = doc!({
             "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
@@ -47,7 +55,9 @@ fn objects() -> Vec<(&'static str, &'static str, &'static str, Doc)> {
         objects.push((SCHEDULING, "v1", "priorityclasses", class));
     }
     objects.extend(
-        auth::bootstrap_objects().into_iter().map(|(plural, object)| (RBAC, "v1", plural, object)),
+        auth::bootstrap_objects()
+            .into_iter()
+            .map(|(plural, object)| (RBAC, "v1", plural, object)),
     );
     objects
 }

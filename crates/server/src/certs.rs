@@ -79,11 +79,7 @@ impl std::fmt::Debug for Identity {
 impl Certificates {
     /// The certificates in a directory, made if they are not there. The serving certificate is
     /// made anew at each start, because the names it is for may change.
-    pub fn in_directory(
-        dir: &Path,
-        hosts: &[String],
-        env: &Env,
-    ) -> Result<Self, CertificateError> {
+    pub fn in_directory(dir: &Path, hosts: &[String], env: &Env) -> Result<Self, CertificateError> {
         let authority = Identity {
             certificate: read_optional(&dir.join("ca.crt"))?,
             key: read_optional(&dir.join("ca.key"))?,
@@ -116,7 +112,9 @@ impl Certificates {
         let mut serving = params("windlass-server", names, env)?;
         serving.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         let mut admin = params("windlass-admin", Vec::new(), env)?;
-        admin.distinguished_name.push(DnType::OrganizationName, ADMIN_GROUP);
+        admin
+            .distinguished_name
+            .push(DnType::OrganizationName, ADMIN_GROUP);
         admin.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
         Ok(Self {
             authority: authority.certificate.clone(),
@@ -134,14 +132,20 @@ fn is_host(host: &str) -> bool {
 fn make_authority(env: &Env) -> Result<Identity, CertificateError> {
     let key = KeyPair::generate()?;
     let certificate = authority_params(env)?.self_signed(&key)?;
-    Ok(Identity { certificate: certificate.pem(), key: key.serialize_pem() })
+    Ok(Identity {
+        certificate: certificate.pem(),
+        key: key.serialize_pem(),
+    })
 }
 
 /// What the authority is called and may do. With its key this is all that signing needs.
 fn authority_params(env: &Env) -> Result<CertificateParams, rcgen::Error> {
     let mut params = params("windlass-ca", Vec::new(), env)?;
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+    params.key_usages = vec![
+        KeyUsagePurpose::KeyCertSign,
+        KeyUsagePurpose::DigitalSignature,
+    ];
     Ok(params)
 }
 
@@ -163,8 +167,15 @@ fn params(name: &str, hosts: Vec<String>, env: &Env) -> Result<CertificateParams
 /// The year, month and day a time falls on: certificates need no finer grain.
 fn day(unix_seconds: i64) -> (i32, u8, u8) {
     let text = Time::from_unix(unix_seconds).to_string();
-    let number = |from, to| text.get(from..to).and_then(|digits| digits.parse::<u16>().ok());
-    let part = |from, to| number(from, to).and_then(|value| u8::try_from(value).ok()).unwrap_or(1);
+    let number = |from, to| {
+        text.get(from..to)
+            .and_then(|digits| digits.parse::<u16>().ok())
+    };
+    let part = |from, to| {
+        number(from, to)
+            .and_then(|value| u8::try_from(value).ok())
+            .unwrap_or(1)
+    };
     (number(0, 4).unwrap_or(1970).into(), part(5, 7), part(8, 10))
 }
 
@@ -174,18 +185,26 @@ fn sign(
 ) -> Result<Identity, CertificateError> {
     let key = KeyPair::generate()?;
     let certificate = params.signed_by(&key, issuer)?;
-    Ok(Identity { certificate: certificate.pem(), key: key.serialize_pem() })
+    Ok(Identity {
+        certificate: certificate.pem(),
+        key: key.serialize_pem(),
+    })
 }
 
 fn read_optional(path: &Path) -> Result<String, CertificateError> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(text),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
-        Err(source) => Err(CertificateError::File { path: path.to_owned(), source }),
+        Err(source) => Err(CertificateError::File {
+            path: path.to_owned(),
+            source,
+        }),
     }
 }
 
 fn write_private(path: &Path, text: &str) -> Result<(), CertificateError> {
-    crate::private_file::write(path, text.as_bytes())
-        .map_err(|source| CertificateError::File { path: path.to_owned(), source })
+    crate::private_file::write(path, text.as_bytes()).map_err(|source| CertificateError::File {
+        path: path.to_owned(),
+        source,
+    })
 }

@@ -25,16 +25,26 @@ pub(crate) async fn compress(accepts: bool, response: Response<Body>) -> Respons
         return response;
     };
     let (mut parts, _) = response.into_parts();
-    parts.headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-    parts.headers.append(header::VARY, HeaderValue::from_static("Accept-Encoding"));
+    parts
+        .headers
+        .insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    parts
+        .headers
+        .append(header::VARY, HeaderValue::from_static("Accept-Encoding"));
     Response::from_parts(parts, Body::whole(packed))
 }
 
 /// Whether a client accepts compressed answers.
 pub(crate) fn is_accepted(headers: &HeaderMap) -> bool {
     let values = headers.get_all(header::ACCEPT_ENCODING).iter();
-    let mut words = values.filter_map(|value| value.to_str().ok()).flat_map(|text| text.split(','));
-    words.any(|word| word.split(';').next().is_some_and(|name| name.trim() == "gzip"))
+    let mut words = values
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|text| text.split(','));
+    words.any(|word| {
+        word.split(';')
+            .next()
+            .is_some_and(|name| name.trim() == "gzip")
+    })
 }
 
 fn pack(bytes: &[u8]) -> std::io::Result<Vec<u8>> {

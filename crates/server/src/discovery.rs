@@ -40,7 +40,7 @@ pub(crate) fn page(
             None => return Ok(None),
         },
         ["apis", group] => match table.group(group).filter(|_| !group.is_empty()) {
-            Some(group) => with_type(legacy_group(group), "APIGroup"),
+            Some(group) => with_type(&legacy_group(group), "APIGroup"),
             None => return Ok(None),
         },
         ["apis", group, version] => match table.version(group, version) {
@@ -54,10 +54,19 @@ pub(crate) fn page(
 
 /// Every path that a reader may start from.
 fn paths(table: &Table) -> Doc {
-    let mut paths: Vec<String> =
-        ["/api", "/api/v1", "/apis", "/healthz", "/livez", "/metrics", "/openapi/v3", "/readyz", "/version"]
-            .map(str::to_owned)
-            .to_vec();
+    let mut paths: Vec<String> = [
+        "/api",
+        "/api/v1",
+        "/apis",
+        "/healthz",
+        "/livez",
+        "/metrics",
+        "/openapi/v3",
+        "/readyz",
+        "/version",
+    ]
+    .map(str::to_owned)
+    .to_vec();
     for group in table.groups().iter().filter(|group| !group.name.is_empty()) {
         paths.push(format!("/apis/{}", group.name));
         for version in &group.versions {
@@ -84,9 +93,12 @@ fn legacy_group(group: &Group) -> Doc {
     doc!({ "name": (&group.name), "versions": versions, "preferredVersion": preferred })
 }
 
-fn with_type(doc: Doc, kind: &str) -> Doc {
+fn with_type(doc: &Doc, kind: &str) -> Doc {
     let object = doc.as_object().cloned().unwrap_or_else(Object::empty);
-    object.with("kind", kind.into()).with("apiVersion", "v1".into()).into()
+    object
+        .with("kind", kind.into())
+        .with("apiVersion", "v1".into())
+        .into()
 }
 
 /// The resources of a group version in the old form, parts as entries of their own.
@@ -94,7 +106,12 @@ fn resources(group_version: &str, version: &Version) -> Doc {
     let mut entries = Vec::new();
     for resource in version.resources.values() {
         entries.push(legacy_resource(resource));
-        entries.extend(resource.subresources.iter().map(|sub| legacy_part(resource, sub)));
+        entries.extend(
+            resource
+                .subresources
+                .iter()
+                .map(|sub| legacy_part(resource, sub)),
+        );
     }
     doc!({
         "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version,
@@ -117,14 +134,20 @@ fn legacy_resource(resource: &Resource) -> Doc {
         fields.push(("categories".into(), texts(&resource.categories)));
     }
     if resource.allows(Verb::Get) {
-        fields.push(("storageVersionHash".into(), version_hash(&resource.gvk).into()));
+        fields.push((
+            "storageVersionHash".into(),
+            version_hash(&resource.gvk).into(),
+        ));
     }
     Object::new(fields).into()
 }
 
 fn legacy_part(resource: &Resource, sub: &Subresource) -> Doc {
     let mut fields = vec![
-        ("name".into(), Doc::from(format!("{}/{}", resource.plural, sub.name))),
+        (
+            "name".into(),
+            Doc::from(format!("{}/{}", resource.plural, sub.name)),
+        ),
         ("singularName".into(), "".into()),
         ("namespaced".into(), resource.is_namespaced().into()),
         ("kind".into(), sub.gvk.kind().into()),
@@ -154,8 +177,12 @@ fn wants_aggregated(headers: &HeaderMap) -> Result<bool, Status> {
 }
 
 fn aggregated(table: &Table, headers: &HeaderMap, chosen: impl Fn(&str) -> bool) -> Response<Body> {
-    let items: Vec<Doc> =
-        table.groups().iter().filter(|group| chosen(&group.name)).map(discovery_group).collect();
+    let items: Vec<Doc> = table
+        .groups()
+        .iter()
+        .filter(|group| chosen(&group.name))
+        .map(discovery_group)
+        .collect();
     let list = doc!({
         "kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2",
         "metadata": {}, "items": items
@@ -169,8 +196,13 @@ pub(crate) fn tagged(
     media_type: &'static str,
     bytes: Vec<u8>,
 ) -> Response<Body> {
-    let tag = format!("\"{}\"", hex(digest::digest(&digest::SHA512, &bytes).as_ref()));
-    let known = headers.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok());
+    let tag = format!(
+        "\"{}\"",
+        hex(digest::digest(&digest::SHA512, &bytes).as_ref())
+    );
+    let known = headers
+        .get(header::IF_NONE_MATCH)
+        .and_then(|value| value.to_str().ok());
     let is_known = known.is_some_and(|known| known.split(',').any(|one| one.trim() == tag));
     let mut response = if is_known {
         respond::whole(StatusCode::NOT_MODIFIED, media_type, Vec::new().into())
@@ -188,8 +220,11 @@ pub(crate) fn tagged(
 
 fn discovery_group(group: &Group) -> Doc {
     let version = |version: &Version| {
-        let resources: Vec<Doc> =
-            version.resources.values().map(|row| discovery_resource(row)).collect();
+        let resources: Vec<Doc> = version
+            .resources
+            .values()
+            .map(|row| discovery_resource(row))
+            .collect();
         doc!({ "version": (&version.name), "resources": resources, "freshness": "Current" })
     };
     let versions: Vec<Doc> = group.versions.iter().map(version).collect();
@@ -201,7 +236,11 @@ fn discovery_group(group: &Group) -> Doc {
 }
 
 fn discovery_resource(resource: &Resource) -> Doc {
-    let scope = if resource.is_namespaced() { "Namespaced" } else { "Cluster" };
+    let scope = if resource.is_namespaced() {
+        "Namespaced"
+    } else {
+        "Cluster"
+    };
     let mut fields = vec![
         ("resource".into(), Doc::from(&*resource.plural)),
         ("responseKind".into(), kind(&resource.gvk)),
@@ -233,11 +272,19 @@ fn kind(gvk: &Gvk) -> Doc {
 }
 
 fn verbs(verbs: &[Verb]) -> Doc {
-    verbs.iter().map(|verb| Doc::from(verb.as_str())).collect::<Vec<_>>().into()
+    verbs
+        .iter()
+        .map(|verb| Doc::from(verb.as_str()))
+        .collect::<Vec<_>>()
+        .into()
 }
 
 fn texts(texts: &[std::borrow::Cow<'static, str>]) -> Doc {
-    texts.iter().map(|text| Doc::from(&**text)).collect::<Vec<_>>().into()
+    texts
+        .iter()
+        .map(|text| Doc::from(&**text))
+        .collect::<Vec<_>>()
+        .into()
 }
 
 /// What changes when the stored version of a kind does.

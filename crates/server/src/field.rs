@@ -90,11 +90,6 @@ impl FieldErrors {
         self.push(Sort::Invalid, field, show(&value.into()), detail.into());
     }
 
-    /// A value is wrong that is shown in other words than its own.
-    pub(crate) fn invalid_shown(&mut self, field: &FieldPath, value: &str, detail: &str) {
-        self.push(Sort::Invalid, field, value.to_owned(), detail.to_owned());
-    }
-
     /// A value comes twice.
     pub(crate) fn duplicate(&mut self, field: &FieldPath, value: impl Into<Doc>) {
         self.push(Sort::Duplicate, field, show(&value.into()), String::new());
@@ -154,7 +149,12 @@ impl FieldErrors {
     }
 
     fn push(&mut self, sort: Sort, field: &FieldPath, value: String, detail: String) {
-        let error = FieldError { sort, field: field.to_string(), value, detail };
+        let error = FieldError {
+            sort,
+            field: field.to_string(),
+            value,
+            detail,
+        };
         if self.0.len() < ERRORS_LIMIT && !self.0.contains(&error) {
             self.0.push(error);
         }
@@ -173,8 +173,11 @@ impl FieldErrors {
 
 impl fmt::Display for FieldErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let texts: Vec<_> =
-            self.0.iter().map(|error| format!("{}: {}", error.field, error.body())).collect();
+        let texts: Vec<_> = self
+            .0
+            .iter()
+            .map(|error| format!("{}: {}", error.field, error.body()))
+            .collect();
         match &texts[..] {
             [one] => f.write_str(one),
             several => write!(f, "[{}]", several.join(", ")),

@@ -15,7 +15,10 @@ const GIT_VERSION: &str = concat!("v1.36.4+windlass.", env!("CARGO_PKG_VERSION")
 
 /// The page at a path, if it is one of these.
 pub(crate) fn page(server: &Server, path: &str, query: &Query) -> Option<Response<Body>> {
-    let (endpoint, check) = path.trim_matches('/').split_once('/').unwrap_or((path.trim_matches('/'), ""));
+    let (endpoint, check) = path
+        .trim_matches('/')
+        .split_once('/')
+        .unwrap_or((path.trim_matches('/'), ""));
     match endpoint {
         "version" if check.is_empty() => Some(version()),
         "metrics" if check.is_empty() => Some(metrics(server)),
@@ -42,19 +45,18 @@ fn go_architecture() -> &'static str {
     }
 }
 
-fn health(
-    server: &Server,
-    endpoint: &str,
-    check: &str,
-    query: &Query,
-) -> Option<Response<Body>> {
+fn health(server: &Server, endpoint: &str, check: &str, query: &Query) -> Option<Response<Body>> {
     let storage = server.inner().storage.health();
     // A server whose disk failed still reads, and a restart would not help: it is alive, not ready.
     let is_stored = storage.is_ok() || endpoint == "livez";
     let checks = [("ping", true), ("store", is_stored)];
     if !check.is_empty() {
         let (_, is_ok) = checks.into_iter().find(|(name, _)| *name == check)?;
-        return Some(verdict(is_ok, "ok".to_owned(), format!("{check} check failed\n")));
+        return Some(verdict(
+            is_ok,
+            "ok".to_owned(),
+            format!("{check} check failed\n"),
+        ));
     }
     let mut lines = String::new();
     let mut all_ok = true;
@@ -64,12 +66,20 @@ fn health(
             continue;
         }
         all_ok &= is_ok;
-        let line = if is_ok { format!("[+]{name} ok\n") } else { format!("[-]{name} failed: reason withheld\n") };
+        let line = if is_ok {
+            format!("[+]{name} ok\n")
+        } else {
+            format!("[-]{name} failed: reason withheld\n")
+        };
         lines.push_str(&line);
     }
     let word = if all_ok { "passed" } else { "failed" };
     let full = format!("{lines}{endpoint} check {word}\n");
-    let short = if query.find("verbose").is_some() { full.clone() } else { "ok".to_owned() };
+    let short = if query.find("verbose").is_some() {
+        full.clone()
+    } else {
+        "ok".to_owned()
+    };
     Some(verdict(all_ok, short, full))
 }
 
@@ -92,7 +102,9 @@ fn metrics(server: &Server) -> Response<Body> {
     resources.sort_by(|a, b| a.resource.cmp(&b.resource));
     for row in &resources {
         let (name, count) = (row.resource.as_str(), row.objects);
-        text.push_str(&format!("apiserver_storage_objects{{resource=\"{name}\"}} {count}\n"));
+        text.push_str(&format!(
+            "apiserver_storage_objects{{resource=\"{name}\"}} {count}\n"
+        ));
     }
     text.push_str(
         "# HELP windlass_store_revision Newest revision.\n# TYPE windlass_store_revision gauge\n",

@@ -4,13 +4,14 @@ mod apps;
 mod batch;
 mod cluster;
 mod config;
-mod fields;
 mod device;
 mod event;
+mod fields;
 mod namespace;
 mod network;
 mod pod;
 mod pod_spec;
+mod policy;
 mod rbac;
 mod storage;
 mod workload;
@@ -24,7 +25,8 @@ pub(crate) use event::{
     CONVERSION as EVENT_CONVERSION, Events, FIELDS as EVENT_FIELDS, NEW_FIELDS as NEW_EVENT_FIELDS,
 };
 pub(crate) use namespace::Namespaces;
-pub(crate) use network::{Ingresses, Services};
+pub(crate) use network::{Endpoints, Ingresses, Services};
 pub(crate) use pod::{FIELDS as POD_FIELDS, Pods};
+pub(crate) use policy::DisruptionBudgets;
 pub(crate) use rbac::{RoleBindings, Roles};
 pub(crate) use storage::{Claims, Volumes};

@@ -75,7 +75,14 @@ pub async fn serve(
     let listener = TcpListener::bind(address).await.map_err(listen)?;
     let address = listener.local_addr().map_err(listen)?;
     let config = tls::config(certificates).map_err(|error| ServeError::Tls(Box::new(error)))?;
-    let local = ["localhost", "127.0.0.1", "[::1]", "kubernetes", "kubernetes.default", "kubernetes.default.svc"];
+    let local = [
+        "localhost",
+        "127.0.0.1",
+        "[::1]",
+        "kubernetes",
+        "kubernetes.default",
+        "kubernetes.default.svc",
+    ];
     let hosts = hosts
         .iter()
         .map(|host| host.to_ascii_lowercase())
@@ -83,12 +90,20 @@ pub async fn serve(
         .chain([address.ip().to_string()])
         .collect();
     let acceptor = TlsAcceptor::from(config);
-    Ok(Listening { listener, acceptor, server, hosts: Arc::new(hosts), address })
+    Ok(Listening {
+        listener,
+        acceptor,
+        server,
+        hosts: Arc::new(hosts),
+        address,
+    })
 }
 
 impl std::fmt::Debug for Listening {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Listening").field("address", &self.address).finish_non_exhaustive()
+        f.debug_struct("Listening")
+            .field("address", &self.address)
+            .finish_non_exhaustive()
     }
 }
 
@@ -133,7 +148,10 @@ impl Listening {
         if closing.await.is_err() {
             tracing::error!("closing the store failed");
         }
-        if tokio::time::timeout(SHUTDOWN_TIMEOUT, connections.shutdown()).await.is_err() {
+        if tokio::time::timeout(SHUTDOWN_TIMEOUT, connections.shutdown())
+            .await
+            .is_err()
+        {
             tracing::warn!("connections were still open when the server ended");
         }
     }
@@ -170,7 +188,11 @@ impl Connection {
             Ok(Err(error)) => return tracing::debug!(%error, "TLS handshake failed"),
             Err(_) => return tracing::debug!("TLS handshake took too long"),
         };
-        let certificate = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
+        let certificate = stream
+            .get_ref()
+            .1
+            .peer_certificates()
+            .and_then(|chain| chain.first());
         let user = certificate.and_then(|certificate| certificate_user(certificate));
         let (server, hosts) = (self.server, self.hosts);
         let service = service_fn(move |mut request: Request<Incoming>| {
@@ -211,9 +233,16 @@ async fn answer(
     hosts: &HashSet<String>,
     request: Request<Incoming>,
 ) -> Response<Body> {
-    let host = request.uri().authority().map(http::uri::Authority::as_str).or_else(|| {
-        request.headers().get(header::HOST).and_then(|value| value.to_str().ok())
-    });
+    let host = request
+        .uri()
+        .authority()
+        .map(http::uri::Authority::as_str)
+        .or_else(|| {
+            request
+                .headers()
+                .get(header::HOST)
+                .and_then(|value| value.to_str().ok())
+        });
     if !host.is_some_and(|host| hosts.contains(&without_port(host))) {
         let text = "the Host header names another server\n";
         return respond::text(StatusCode::MISDIRECTED_REQUEST, text);

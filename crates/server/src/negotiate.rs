@@ -62,15 +62,24 @@ impl Clause {
 
     fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split(';').map(str::trim);
-        let media_type = parts.next().filter(|part| !part.is_empty())?.to_ascii_lowercase();
-        let mut clause = Self { media_type, quality: 1000, ..Self::default() };
+        let media_type = parts
+            .next()
+            .filter(|part| !part.is_empty())?
+            .to_ascii_lowercase();
+        let mut clause = Self {
+            media_type,
+            quality: 1000,
+            ..Self::default()
+        };
         for part in parts {
             let (key, value) = part.split_once('=').unwrap_or((part, ""));
             if key == "q" {
                 clause.quality = quality(value)?;
             } else {
                 let value = value.trim_matches('"');
-                clause.parameters.push((key.to_ascii_lowercase(), value.to_owned()));
+                clause
+                    .parameters
+                    .push((key.to_ascii_lowercase(), value.to_owned()));
             }
         }
         Some(clause)
@@ -120,7 +129,9 @@ pub(crate) fn clauses(headers: &HeaderMap) -> Vec<Clause> {
 pub(crate) fn wanted(headers: &HeaderMap, possible: &[Form]) -> Result<Wanted, Status> {
     let choose = |clause: &Clause| {
         let (encoding, form) = (clause.encoding()?, clause.form()?);
-        possible.contains(&form).then_some(Wanted { encoding, form })
+        possible
+            .contains(&form)
+            .then_some(Wanted { encoding, form })
     };
     clauses(headers)
         .iter()
@@ -139,15 +150,24 @@ pub(crate) fn content(headers: &HeaderMap) -> Result<Content, Status> {
 
 /// The media type of the body without its parameters.
 pub(crate) fn media_type(headers: &HeaderMap) -> String {
-    let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let value = headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok());
     let value = value.unwrap_or_default();
-    value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+    value
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .to_ascii_lowercase()
 }
 
 fn quality(text: &str) -> Option<u32> {
     let value: f64 = text.trim().parse().ok()?;
     // At most 1000, so the conversion keeps the value.
-    (0.0..=1.0).contains(&value).then(|| (value * 1000.0) as u32)
+    (0.0..=1.0)
+        .contains(&value)
+        .then_some((value * 1000.0) as u32)
 }
 
 #[cfg(test)]
@@ -164,18 +184,34 @@ mod tests {
     fn the_first_clause_that_can_be_served_wins() {
         let check = |accept: &str, possible: &[Form], expected| {
             let wanted = wanted(&headers(accept), possible).ok();
-            assert_eq!(wanted.map(|wanted| (wanted.encoding, wanted.form)), expected, "{accept}");
+            assert_eq!(
+                wanted.map(|wanted| (wanted.encoding, wanted.form)),
+                expected,
+                "{accept}"
+            );
         };
         let table = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
-        check(table, &[Form::Whole, Form::Table], Some((Encoding::Json, Form::Table)));
+        check(
+            table,
+            &[Form::Whole, Form::Table],
+            Some((Encoding::Json, Form::Table)),
+        );
         check(table, &[Form::Whole], Some((Encoding::Json, Form::Whole)));
         check(
             "application/vnd.kubernetes.protobuf,application/json",
             &[Form::Whole],
             Some((Encoding::Json, Form::Whole)),
         );
-        check("application/yaml, */*;q=0.1", &[Form::Whole], Some((Encoding::Yaml, Form::Whole)));
+        check(
+            "application/yaml, */*;q=0.1",
+            &[Form::Whole],
+            Some((Encoding::Yaml, Form::Whole)),
+        );
         check("text/html", &[Form::Whole], None);
-        check("application/json;as=Table;v=v1;g=meta.k8s.io", &[Form::Whole], None);
+        check(
+            "application/json;as=Table;v=v1;g=meta.k8s.io",
+            &[Form::Whole],
+            None,
+        );
     }
 }

@@ -67,7 +67,11 @@ fn item_path(group: &str, version: &str, resource: &Resource) -> String {
         "" => format!("/api/{version}"),
         group => format!("/apis/{group}/{version}"),
     };
-    let place = if resource.is_namespaced() { "/namespaces/{namespace}" } else { "" };
+    let place = if resource.is_namespaced() {
+        "/namespaces/{namespace}"
+    } else {
+        ""
+    };
     format!("{prefix}{place}/{}/{{name}}", resource.plural)
 }
 
@@ -77,7 +81,10 @@ fn item(resource: &Resource) -> Doc {
         "kind": (resource.gvk.kind())
     });
     let mut contents = Object::empty();
-    for media_type in ["application/json-patch+json", "application/merge-patch+json"] {
+    for media_type in [
+        "application/json-patch+json",
+        "application/merge-patch+json",
+    ] {
         contents = contents.with(media_type, doc!({ "schema": { "type": "object" } }));
     }
     doc!({

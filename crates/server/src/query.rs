@@ -80,12 +80,18 @@ impl Query {
 
     /// The first value of a parameter.
     pub(crate) fn find(&self, key: &str) -> Option<&str> {
-        self.0.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
+        self.0
+            .iter()
+            .find(|(name, _)| name == key)
+            .map(|(_, value)| value.as_str())
     }
 
     /// Every value of a parameter.
     pub(crate) fn all<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a str> {
-        self.0.iter().filter(move |(name, _)| name == key).map(|(_, value)| value.as_str())
+        self.0
+            .iter()
+            .filter(move |(name, _)| name == key)
+            .map(|(_, value)| value.as_str())
     }
 
     /// A truth value; `None` if it is absent.
@@ -98,16 +104,17 @@ impl Query {
         match self.get("timeout") {
             "" => Ok(None),
             text => parse_duration(text).map(Some).ok_or_else(|| {
-                Status::bad_request(format!("invalid timeout specified in the request URL: {text}"))
+                Status::bad_request(format!(
+                    "invalid timeout specified in the request URL - time: invalid duration {text:?}"
+                ))
             }),
         }
     }
 
     /// Whether a read is a watch. Any value but a clear no counts as yes.
     pub(crate) fn asks_to_watch(&self) -> bool {
-        self.find("watch").is_some_and(|value| {
-            !matches!(value, "0" | "f" | "F" | "false" | "False" | "FALSE")
-        })
+        self.find("watch")
+            .is_some_and(|value| !matches!(value, "0" | "f" | "F" | "false" | "False" | "FALSE"))
     }
 
     /// The name that a field selector narrows a list to.
@@ -121,13 +128,17 @@ impl Query {
     /// The options of a list or watch.
     pub(crate) fn list_options(&self) -> Result<ListOptions, Status> {
         let text = self.get("resourceVersion");
-        let revision = text
-            .parse()
-            .map_err(|_| Status::bad_request(format!("invalid resource version: {text:?}")))?;
+        let refuse = |why: String| Status::bad_request(format!("invalid resource version: {why}"));
+        let revision = self.revision().map_err(refuse)?;
         Ok(ListOptions {
             labels: self.get("labelSelector").to_owned(),
             fields: self.get("fieldSelector").to_owned(),
-            limit: self.number("limit")?.unwrap_or(0).max(0).try_into().unwrap_or(usize::MAX),
+            limit: self
+                .number("limit")?
+                .unwrap_or(0)
+                .max(0)
+                .try_into()
+                .unwrap_or(usize::MAX),
             next: self.get("continue").to_owned(),
             revision,
             revision_text: text.to_owned(),
@@ -139,6 +150,17 @@ impl Query {
                 .map(Duration::from_secs),
             bookmarks: self.flag("allowWatchBookmarks")?.unwrap_or(false),
             initial_events: self.flag("sendInitialEvents")?,
+        })
+    }
+
+    /// The revision that is asked for, or what is wrong with it.
+    pub(crate) fn revision(&self) -> Result<AtRevision, String> {
+        let text = self.get("resourceVersion");
+        text.parse().map_err(|_| {
+            format!(
+                "resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: \
+                 invalid syntax"
+            )
         })
     }
 
@@ -173,7 +195,11 @@ impl Query {
         check_manager(self.get("fieldManager"), &mut errors);
         let force = self.flag("force")?;
         if errors.is_empty() {
-            return Ok(WriteOptions { dry_run, validation, force });
+            return Ok(WriteOptions {
+                dry_run,
+                validation,
+                force,
+            });
         }
         Err(options_invalid(kind, &errors))
     }
@@ -189,10 +215,15 @@ impl Query {
     fn number(&self, key: &str) -> Result<Option<i64>, Status> {
         let parse = |text: &str| {
             text.parse().map_err(|_| {
-                Status::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax"))
+                Status::bad_request(format!(
+                    "strconv.ParseInt: parsing {text:?}: invalid syntax"
+                ))
             })
         };
-        self.find(key).filter(|text| !text.is_empty()).map(parse).transpose()
+        self.find(key)
+            .filter(|text| !text.is_empty())
+            .map(parse)
+            .transpose()
     }
 }
 
@@ -211,7 +242,11 @@ pub(crate) fn list_options_invalid(errors: &FieldErrors) -> Status {
 
 /// 422 about the options of a write.
 pub(crate) fn options_invalid(kind: &'static str, errors: &FieldErrors) -> Status {
-    Status::invalid(&windlass_core::GroupKind::new("meta.k8s.io", kind), "", errors)
+    Status::invalid(
+        &windlass_core::GroupKind::new("meta.k8s.io", kind),
+        "",
+        errors,
+    )
 }
 
 fn parse_flag(key: &str, text: &str) -> Result<bool, Status> {
@@ -219,7 +254,9 @@ fn parse_flag(key: &str, text: &str) -> Result<bool, Status> {
         // A parameter without a value counts as set, as in `?watch`.
         "" | "1" | "t" | "T" | "true" | "True" | "TRUE" => Ok(true),
         "0" | "f" | "F" | "false" | "False" | "FALSE" => Ok(false),
-        _ => Err(Status::bad_request(format!("parameter {key}: {text:?} is not true or false"))),
+        _ => Err(Status::bad_request(format!(
+            "parameter {key}: {text:?} is not true or false"
+        ))),
     }
 }
 
@@ -231,7 +268,9 @@ fn parse_duration(text: &str) -> Option<Duration> {
         let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
         let number: f64 = rest[..digits].parse().ok()?;
         rest = &rest[digits..];
-        let letters = rest.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(rest.len());
+        let letters = rest
+            .find(|c: char| c.is_ascii_digit() || c == '.')
+            .unwrap_or(rest.len());
         let seconds = match &rest[..letters] {
             "h" => 3600.0,
             "m" => 60.0,

@@ -10,13 +10,12 @@ mod rows;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use hashbrown::HashMap;
 use foldhash::fast::RandomState;
+use hashbrown::HashMap;
 use parking_lot::RwLock;
 
 pub(crate) use resource::{
-    Conversion, GarbagePolicy, Generation, Hooks, NameRule, Resource, SelectableField, Sub,
-    Subresource,
+    Conversion, GarbagePolicy, Generation, Hooks, NameRule, Resource, Sub, Subresource,
 };
 
 /// All kinds that are served.
@@ -52,7 +51,9 @@ pub(crate) struct Version {
 impl Registry {
     /// The built-in kinds.
     pub(crate) fn built_in() -> Self {
-        Self { table: RwLock::new(Arc::new(Table::new(rows::all()))) }
+        Self {
+            table: RwLock::new(Arc::new(Table::new(rows::all()))),
+        }
     }
 
     /// The present table.
@@ -72,26 +73,40 @@ impl Table {
 
     fn add(&mut self, resource: Arc<Resource>) {
         let (group, version) = (resource.gvk.group(), resource.gvk.version());
-        let path = (group.to_owned(), version.to_owned(), resource.plural.to_string());
+        let path = (
+            group.to_owned(),
+            version.to_owned(),
+            resource.plural.to_string(),
+        );
         let at = match self.groups.iter().position(|known| known.name == group) {
             Some(at) => at,
             None => {
-                self.groups.push(Group { name: group.to_owned(), versions: Vec::new() });
+                self.groups.push(Group {
+                    name: group.to_owned(),
+                    versions: Vec::new(),
+                });
                 self.groups.len() - 1
             }
         };
-        self.groups[at].version(version).resources.insert(path.2.clone(), Arc::clone(&resource));
+        self.groups[at]
+            .version(version)
+            .resources
+            .insert(path.2.clone(), Arc::clone(&resource));
         self.by_path.insert(path, resource);
     }
 
     /// The row of a group, version and plural.
     pub(crate) fn find(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Resource>> {
-        self.by_path.get(&(group.to_owned(), version.to_owned(), plural.to_owned()))
+        self.by_path
+            .get(&(group.to_owned(), version.to_owned(), plural.to_owned()))
     }
 
     /// Whether a group version is served at all.
     pub(crate) fn version(&self, group: &str, version: &str) -> Option<&Version> {
-        self.group(group)?.versions.iter().find(|known| known.name == version)
+        self.group(group)?
+            .versions
+            .iter()
+            .find(|known| known.name == version)
     }
 
     /// A group.
@@ -103,7 +118,6 @@ impl Table {
     pub(crate) fn groups(&self) -> &[Group] {
         &self.groups
     }
-
 }
 
 impl Group {
@@ -111,8 +125,10 @@ impl Group {
         let at = match self.versions.iter().position(|known| known.name == name) {
             Some(at) => at,
             None => {
-                self.versions
-                    .push(Version { name: name.to_owned(), resources: BTreeMap::new() });
+                self.versions.push(Version {
+                    name: name.to_owned(),
+                    resources: BTreeMap::new(),
+                });
                 self.versions.len() - 1
             }
         };

@@ -197,16 +197,18 @@ pub(crate) fn percent_decode(text: &str, is_form: bool) -> Option<String> {
 }
 
 fn hex(digit: u8) -> Option<u8> {
-    char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok())
+    char::from(digit)
+        .to_digit(16)
+        .and_then(|value| u8::try_from(value).ok())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn read(method: Method, uri: &str) -> ResourcePath {
+    fn read(method: &Method, uri: &str) -> ResourcePath {
         let (path, query) = uri.split_once('?').unwrap_or((uri, ""));
-        match Target::read(&method, path, &Query::parse(query).unwrap()).unwrap() {
+        match Target::read(method, path, &Query::parse(query).unwrap()).unwrap() {
             Target::Resource(path) => path,
             Target::Path { path, .. } => panic!("{path} is not a resource path"),
         }
@@ -215,7 +217,7 @@ mod tests {
     #[test]
     fn paths_are_read_into_their_parts() {
         let check = |method, uri, expected: [&str; 6], verb| {
-            let path = read(method, uri);
+            let path = read(&method, uri);
             let parts = [
                 &path.group,
                 &path.version,
@@ -228,7 +230,12 @@ mod tests {
             assert_eq!(path.verb, Some(verb), "{uri}");
         };
         let (get, post, delete) = (Method::GET, Method::POST, Method::DELETE);
-        check(get.clone(), "/api/v1/pods", ["", "v1", "", "pods", "", ""], Verb::List);
+        check(
+            get.clone(),
+            "/api/v1/pods",
+            ["", "v1", "", "pods", "", ""],
+            Verb::List,
+        );
         check(
             get.clone(),
             "/api/v1/namespaces/a/pods/b/status",
@@ -265,7 +272,12 @@ mod tests {
             ["", "v1", "", "pods", "b", ""],
             Verb::List,
         );
-        check(post, "/api/v1/namespaces", ["", "v1", "", "namespaces", "", ""], Verb::Create);
+        check(
+            post,
+            "/api/v1/namespaces",
+            ["", "v1", "", "namespaces", "", ""],
+            Verb::Create,
+        );
         check(
             delete,
             "/api/v1/namespaces/a/pods",
@@ -277,7 +289,12 @@ mod tests {
     #[test]
     fn a_path_that_needs_cleaning_leads_nowhere() {
         let query = Query::default();
-        for path in ["/api/v1/../secrets", "/api//v1/pods", "/api/v1/%2e%2e/x", "/api/v1/a%2Fb"] {
+        for path in [
+            "/api/v1/../secrets",
+            "/api//v1/pods",
+            "/api/v1/%2e%2e/x",
+            "/api/v1/a%2Fb",
+        ] {
             assert!(Target::read(&Method::GET, path, &query).is_err(), "{path}");
         }
     }

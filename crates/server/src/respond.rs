@@ -13,7 +13,12 @@ use crate::status::Status;
 const WARNING_BYTES_LIMIT: usize = 4096;
 
 /// An object in an encoding.
-pub(crate) fn object(code: StatusCode, doc: &Doc, encoding: Encoding, pretty: bool) -> Response<Body> {
+pub(crate) fn object(
+    code: StatusCode,
+    doc: &Doc,
+    encoding: Encoding,
+    pretty: bool,
+) -> Response<Body> {
     match encoding {
         Encoding::Json => json(code, doc, pretty),
         Encoding::Yaml => match doc.to_yaml() {
@@ -25,7 +30,11 @@ pub(crate) fn object(code: StatusCode, doc: &Doc, encoding: Encoding, pretty: bo
 
 /// An object as JSON, with the line end that upstream's encoder writes.
 pub(crate) fn json(code: StatusCode, doc: &Doc, pretty: bool) -> Response<Body> {
-    let mut bytes = if pretty { doc.to_json_pretty().into_bytes() } else { doc.to_json() };
+    let mut bytes = if pretty {
+        doc.to_json_pretty().into_bytes()
+    } else {
+        doc.to_json()
+    };
     bytes.push(b'\n');
     whole(code, "application/json", bytes.into())
 }
@@ -34,11 +43,15 @@ pub(crate) fn json(code: StatusCode, doc: &Doc, pretty: bool) -> Response<Body> 
 pub(crate) fn status(status: &Status) -> Response<Body> {
     let mut response = json(status.code(), &status.to_doc(), false);
     if let Some(after) = status.retry_after() {
-        response.headers_mut().insert(header::RETRY_AFTER, after.as_secs().into());
+        response
+            .headers_mut()
+            .insert(header::RETRY_AFTER, after.as_secs().into());
     }
     if status.code() == StatusCode::FORBIDDEN {
         let nosniff = HeaderValue::from_static("nosniff");
-        response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
+        response
+            .headers_mut()
+            .insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
     }
     response
 }
@@ -57,7 +70,9 @@ pub(crate) fn no_such_page() -> Response<Body> {
 pub(crate) fn whole(code: StatusCode, media_type: &'static str, bytes: Bytes) -> Response<Body> {
     let mut response = Response::new(Body::whole(bytes));
     *response.status_mut() = code;
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
+    response
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
     response
 }
 
@@ -82,9 +97,13 @@ pub(crate) fn is_pretty(query: &Query, headers: &HeaderMap) -> bool {
     match query.flag("pretty") {
         Ok(Some(pretty)) => pretty,
         _ => {
-            let agent = headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok());
+            let agent = headers
+                .get(header::USER_AGENT)
+                .and_then(|value| value.to_str().ok());
             let agent = agent.unwrap_or_default();
-            ["curl", "Wget", "Mozilla/5.0"].iter().any(|browser| agent.starts_with(browser))
+            ["curl", "Wget", "Mozilla/5.0"]
+                .iter()
+                .any(|browser| agent.starts_with(browser))
         }
     }
 }

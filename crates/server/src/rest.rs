@@ -56,7 +56,7 @@ pub(crate) async fn dispatch(call: Call) -> Result<Response<Body>, Status> {
         return Err(Status::method_unknown());
     };
     if !call.is_place_right() {
-        return Ok(respond::no_such_page());
+        return Err(Status::no_such_path());
     }
     if !call.path.subresource.is_empty() {
         return subresource(&call, verb).await;
@@ -78,7 +78,7 @@ pub(crate) async fn dispatch(call: Call) -> Result<Response<Body>, Status> {
 
 async fn subresource(call: &Call, verb: Verb) -> Result<Response<Body>, Status> {
     let Some(sub) = call.resource.subresource(&call.path.subresource) else {
-        return Ok(respond::no_such_page());
+        return Err(Status::no_such_path());
     };
     if !sub.verbs.contains(&verb) {
         return Err(Status::method_unknown());
@@ -109,13 +109,16 @@ fn part(sub: Sub) -> update::Part {
 }
 
 async fn get(call: &Call) -> Result<Response<Body>, Status> {
-    if call.query.flag("export").is_ok_and(|export| export == Some(true)) {
-        return Err(Status::bad_request("the export parameter, deprecated since v1.14, is no longer supported"));
+    if call
+        .query
+        .flag("export")
+        .is_ok_and(|export| export == Some(true))
+    {
+        return Err(Status::bad_request(
+            "the export parameter, deprecated since v1.14, is no longer supported",
+        ));
     }
-    let text = call.query.get("resourceVersion");
-    let revision: windlass_core::AtRevision = text
-        .parse()
-        .map_err(|_| Status::bad_request(format!("invalid resource version: {text:?}")))?;
+    let revision = call.query.revision().map_err(Status::plain)?;
     list::wait_for(call, &revision).await?;
     let object = call.find()?;
     call.answer(StatusCode::OK, &object)
@@ -127,7 +130,10 @@ impl Call {
         let path = &self.path;
         let is_namespace = path.resource == "namespaces" && path.group.is_empty();
         match (self.resource.is_namespaced(), path.namespace.is_empty()) {
-            (true, true) => path.name.is_empty() || path.verb.is_some_and(Verb::is_read) && self.names_by_selector(),
+            (true, true) => {
+                path.name.is_empty()
+                    || path.verb.is_some_and(Verb::is_read) && self.names_by_selector()
+            }
             (true, false) | (false, true) => true,
             (false, false) => is_namespace,
         }
@@ -151,7 +157,11 @@ impl Call {
 
     /// The namespace of the objects that are meant; empty for all and for cluster scope.
     pub(crate) fn namespace(&self) -> &str {
-        if self.resource.is_namespaced() { &self.path.namespace } else { "" }
+        if self.resource.is_namespaced() {
+            &self.path.namespace
+        } else {
+            ""
+        }
     }
 
     /// The resource as messages name it.
@@ -164,7 +174,7 @@ impl Call {
         let key = storage::key(self.namespace(), &self.path.name);
         let entry = self.server.inner().storage.get(&self.resource.shelf, &key);
         let entry = entry.ok_or_else(|| self.not_found())?;
-        Ok(self.resource.from_storage(&entry.doc))
+        Ok(self.resource.view(&entry.doc))
     }
 
     pub(crate) fn not_found(&self) -> Status {
@@ -173,8 +183,7 @@ impl Call {
 
     /// An answer with one object in the form that the client wants.
     pub(crate) fn answer(&self, code: StatusCode, object: &Doc) -> Result<Response<Body>, Status> {
-        let wanted =
-            negotiate::wanted(&self.headers, &[Form::Whole, Form::Table, Form::Metadata])?;
+        let wanted = negotiate::wanted(&self.headers, &[Form::Whole, Form::Table, Form::Metadata])?;
         let object = match wanted.form {
             Form::Whole | Form::MetadataList => object.clone(),
             Form::Metadata => table::partial_metadata(object),
@@ -187,7 +196,12 @@ impl Call {
                 table::table(table::definitions(columns), vec![row], metadata)
             }
         };
-        Ok(respond::object(code, &object, wanted.encoding, self.is_pretty()))
+        Ok(respond::object(
+            code,
+            &object,
+            wanted.encoding,
+            self.is_pretty(),
+        ))
     }
 
     /// Whether somebody will look at the answer with their own eyes.
@@ -212,7 +226,9 @@ impl Call {
 fn write_failed(error: WriteError<Status>) -> Status {
     match error {
         WriteError::Refused(status) => status,
-        WriteError::ReadOnly(error) => Status::unavailable(format!("storage is read-only: {error}")),
+        WriteError::ReadOnly(error) => {
+            Status::unavailable(format!("storage is read-only: {error}"))
+        }
         WriteError::Closed => Status::unavailable("the server is shutting down"),
         // The client must not take this for a refusal: the write may be there after a restart.
         WriteError::Unknown(error) => Status::timeout(&format!("the write may be lost: {error}")),

@@ -44,8 +44,8 @@ pub struct ServerOptions {
     pub data: Option<PathBuf>,
     /// What a write waits for.
     pub durability: Durability,
-    /// The token of the administrator.
-    pub admin_token: String,
+    /// The token of the administrator; that of the data directory, or a fresh one, if absent.
+    pub admin_token: Option<String>,
     /// Time, randomness and ids.
     pub env: Env,
 }
@@ -60,6 +60,9 @@ pub enum ServerError {
     /// The key for service account tokens could not be had.
     #[error("cannot sign service account tokens")]
     Signer(#[from] crate::auth::SignerError),
+    /// The token of the administrator could not be read or kept.
+    #[error("cannot keep the token of the administrator")]
+    Token(#[source] std::io::Error),
     /// The objects that exist from the start could not be made.
     #[error("cannot make the first objects")]
     Bootstrap(#[source] Status),
@@ -77,6 +80,8 @@ pub(crate) struct Inner {
     pub(crate) storage: Storage,
     /// Who is who.
     pub(crate) authenticator: Authenticator,
+    /// What the administrator shows.
+    admin_token: String,
     /// Time, randomness and ids.
     pub(crate) env: Env,
     /// Permits for requests that only read.
@@ -93,27 +98,17 @@ pub struct InProcess {
 }
 
 impl ServerOptions {
-    /// A server in memory with a fresh token.
+    /// A server in memory.
     #[must_use]
     pub fn memory(env: Env) -> Self {
-        Self {
-            data: None,
-            durability: Durability::Full,
-            admin_token: fresh_token(&env),
-            env,
-        }
+        Self { data: None, durability: Durability::Full, admin_token: None, env }
     }
 
-    /// A server in a data directory with a fresh token.
+    /// A server in a data directory.
     #[must_use]
     pub fn directory(env: Env, data: impl Into<PathBuf>) -> Self {
         Self { data: Some(data.into()), ..Self::memory(env) }
     }
-}
-
-/// A token that cannot be guessed.
-fn fresh_token(env: &Env) -> String {
-    (0..4).map(|_| format!("{:016x}", env.random_u64())).collect()
 }
 
 impl Server {
@@ -121,27 +116,50 @@ impl Server {
     pub async fn open(options: ServerOptions) -> Result<Self, ServerError> {
         let env = options.env;
         let (store, signer) = match &options.data {
-            Some(dir) => (StoreOptions::directory(env.clone(), dir), Signer::in_directory(dir, &env)?),
+            Some(dir) => (
+                StoreOptions::directory(env.clone(), dir),
+                Signer::in_directory(dir, &env)?,
+            ),
             None => (StoreOptions::memory(env.clone()), Signer::in_memory(&env)?),
         };
-        let store = Store::open(StoreOptions { durability: options.durability, ..store })?;
+        let admin_token = match (options.admin_token, &options.data) {
+            (Some(token), _) => token,
+            (None, Some(dir)) => auth::admin_token(dir, &env).map_err(ServerError::Token)?,
+            (None, None) => auth::fresh_token(&env),
+        };
+        let store = Store::open(StoreOptions {
+            durability: options.durability,
+            ..store
+        })?;
         let server = Self(Arc::new(Inner {
             registry: Registry::built_in(),
             storage: Storage::new(store),
-            authenticator: Authenticator::new(&options.admin_token, signer),
+            authenticator: Authenticator::new(&admin_token, signer),
+            admin_token,
             env,
             reads: Semaphore::new(READS_LIMIT),
             writes: Semaphore::new(WRITES_LIMIT),
         }));
-        bootstrap::run(&server).await.map_err(ServerError::Bootstrap)?;
+        bootstrap::run(&server)
+            .await
+            .map_err(ServerError::Bootstrap)?;
         Ok(server)
+    }
+
+    /// The token with which the administrator is known. Whoever has it may do everything.
+    #[must_use]
+    pub fn admin_token(&self) -> &str {
+        &self.0.admin_token
     }
 
     /// The server as a user sees it who needs no credentials, because the process vouches for
     /// them.
     #[must_use]
     pub fn as_user(&self, user: User) -> InProcess {
-        InProcess { server: self.clone(), user }
+        InProcess {
+            server: self.clone(),
+            user,
+        }
     }
 
     /// Clears away expired objects and old history until the server is closed.
@@ -174,11 +192,12 @@ impl Server {
         let audit_id = parts.headers.get("audit-id").cloned();
         let accepts_gzip = compress::is_accepted(&parts.headers);
         let answer = CatchPanic(Box::pin(self.answer(parts, body))).await;
-        let mut response = answer.unwrap_or_else(|| {
-            tracing::error!("a request handler panicked");
-            Err(Status::internal("the request handler failed"))
-        })
-        .unwrap_or_else(|status| respond::status(&status));
+        let mut response = answer
+            .unwrap_or_else(|| {
+                tracing::error!("a request handler panicked");
+                Err(Status::internal("the request handler failed"))
+            })
+            .unwrap_or_else(|status| respond::status(&status));
         let id = audit_id.or_else(|| HeaderValue::from_str(self.0.env.uid().as_str()).ok());
         let headers = response.headers_mut();
         if let Some(id) = id {
@@ -207,7 +226,9 @@ impl Server {
             return Err(auth::denied(&user, &target));
         }
         let is_watch = is_watch(&target);
-        let timeout = query.timeout()?.map_or(REQUEST_TIMEOUT, |asked| asked.min(REQUEST_TIMEOUT));
+        let timeout = query
+            .timeout()?
+            .map_or(REQUEST_TIMEOUT, |asked| asked.min(REQUEST_TIMEOUT));
         let _permit = self.permit(&parts.method, is_watch)?;
         let work = async {
             let body = body::read(body).await?;
@@ -215,7 +236,9 @@ impl Server {
         };
         match tokio::time::timeout(timeout, work).await {
             Ok(answer) => answer,
-            Err(_) => Err(Status::timeout("request did not complete within the allotted timeout")),
+            Err(_) => Err(Status::timeout(
+                "request did not complete within the allotted timeout",
+            )),
         }
     }
 
@@ -229,7 +252,11 @@ impl Server {
             return Ok(None);
         }
         let is_read = matches!(*method, Method::GET | Method::HEAD);
-        let permits = if is_read { &self.0.reads } else { &self.0.writes };
+        let permits = if is_read {
+            &self.0.reads
+        } else {
+            &self.0.writes
+        };
         permits.try_acquire().map(Some).map_err(|_| {
             let message = "Too many requests, please try again later.";
             Status::too_many_requests(message, Duration::from_secs(1))
@@ -249,7 +276,11 @@ impl Server {
                 let table = self.0.registry.table();
                 let found = table.find(&path.group, &path.version, &path.resource);
                 let Some(resource) = found.cloned() else {
-                    return Ok(respond::no_such_page());
+                    // A group version that is served says so in words that clients parse.
+                    return match table.version(&path.group, &path.version) {
+                        Some(_) => Err(Status::no_such_path()),
+                        None => Ok(respond::no_such_page()),
+                    };
                 };
                 let call = Call {
                     server: self.clone(),
@@ -276,7 +307,10 @@ impl Server {
     ) -> Result<Response<Body>, Status> {
         let page = health::page(self, path, query)
             .or_else(|| openapi::page(&self.0.registry.table(), path, query, headers))
-            .map_or_else(|| discovery::page(&self.0.registry.table(), path, headers), |page| Ok(Some(page)))?;
+            .map_or_else(
+                || discovery::page(&self.0.registry.table(), path, headers),
+                |page| Ok(Some(page)),
+            )?;
         match page {
             None => Ok(respond::no_such_page()),
             Some(page) if matches!(*method, Method::GET | Method::HEAD) => Ok(page),
@@ -291,7 +325,9 @@ fn is_watch(target: &Target) -> bool {
 
 impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Server").field("storage", &self.0.storage).finish_non_exhaustive()
+        f.debug_struct("Server")
+            .field("storage", &self.0.storage)
+            .finish_non_exhaustive()
     }
 }
 

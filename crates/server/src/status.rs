@@ -40,7 +40,13 @@ pub(crate) struct Cause {
 
 impl Status {
     fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: None, next: None }
+        Self {
+            code,
+            reason,
+            message: message.into(),
+            details: None,
+            next: None,
+        }
     }
 
     fn about(mut self, resource: &GroupResource, name: &str) -> Self {
@@ -195,12 +201,19 @@ impl Status {
 
     /// 410 with a token that goes on at the present state.
     pub(crate) fn expired_with_next(message: impl Into<String>, next: String) -> Self {
-        Self { next: Some(next), ..Self::expired(message) }
+        Self {
+            next: Some(next),
+            ..Self::expired(message)
+        }
     }
 
     /// 413.
     pub(crate) fn too_large(message: impl Into<String>) -> Self {
-        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", message)
+        Self::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "RequestEntityTooLarge",
+            message,
+        )
     }
 
     /// 415 with what would be read.
@@ -210,7 +223,11 @@ impl Status {
             "the body of the request was in an unknown format - accepted media types include: \
              {list}"
         );
-        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message)
+        Self::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "UnsupportedMediaType",
+            message,
+        )
     }
 
     /// 422 with every field that is wrong.
@@ -245,8 +262,11 @@ impl Status {
     pub(crate) fn internal(why: impl fmt::Display) -> Self {
         let message = format!("Internal error occurred: {why}");
         let mut status = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message);
-        status.details_mut().causes =
-            vec![Cause { reason: "", message: why.to_string(), field: String::new() }];
+        status.details_mut().causes = vec![Cause {
+            reason: "",
+            message: why.to_string(),
+            field: String::new(),
+        }];
         status
     }
 
@@ -257,13 +277,20 @@ impl Status {
 
     /// 503.
     pub(crate) fn unavailable(message: impl Into<String>) -> Self {
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message)
+        Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "ServiceUnavailable",
+            message,
+        )
     }
 
     /// 504.
     pub(crate) fn timeout(message: &str) -> Self {
-        let mut status =
-            Self::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", format!("Timeout: {message}"));
+        let mut status = Self::new(
+            StatusCode::GATEWAY_TIMEOUT,
+            "Timeout",
+            format!("Timeout: {message}"),
+        );
         status.details_mut();
         status
     }
@@ -292,8 +319,12 @@ impl Status {
 
 impl Details {
     fn to_doc(&self) -> Doc {
-        let texts =
-            [("name", &self.name), ("group", &self.group), ("kind", &self.kind), ("uid", &self.uid)];
+        let texts = [
+            ("name", &self.name),
+            ("group", &self.group),
+            ("kind", &self.kind),
+            ("uid", &self.uid),
+        ];
         let mut fields: Vec<_> = texts
             .into_iter()
             .filter(|(_, text)| !text.is_empty())
@@ -312,12 +343,16 @@ impl Details {
 
 impl Cause {
     fn to_doc(&self) -> Doc {
-        [("reason", self.reason), ("message", &self.message), ("field", &self.field)]
-            .into_iter()
-            .filter(|(_, text)| !text.is_empty())
-            .map(|(key, text)| (key, Doc::from(text)))
-            .collect::<Object>()
-            .into()
+        [
+            ("reason", self.reason),
+            ("message", &self.message),
+            ("field", &self.field),
+        ]
+        .into_iter()
+        .filter(|(_, text)| !text.is_empty())
+        .map(|(key, text)| (key, Doc::from(text)))
+        .collect::<Object>()
+        .into()
     }
 }
 
@@ -331,14 +366,13 @@ impl std::error::Error for Status {}
 
 /// The `Status` that says an action on one object went well.
 pub(crate) fn success(resource: &GroupResource, name: &str, uid: &str) -> Doc {
-    let details =
-        Details {
-            name: name.to_owned(),
-            group: resource.group().to_owned(),
-            kind: resource.resource().to_owned(),
-            uid: uid.to_owned(),
-            ..Details::default()
-        };
+    let details = Details {
+        name: name.to_owned(),
+        group: resource.group().to_owned(),
+        kind: resource.resource().to_owned(),
+        uid: uid.to_owned(),
+        ..Details::default()
+    };
     doc!({
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
         "details": (details.to_doc())

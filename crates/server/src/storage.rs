@@ -25,7 +25,9 @@ impl Storage {
         if name.is_empty() || name.contains('/') || namespace.contains('/') {
             return None;
         }
-        let entry = self.0.get(&Shelf::new(group, resource), &key(namespace, name))?;
+        let entry = self
+            .0
+            .get(&Shelf::new(group, resource), &key(namespace, name))?;
         Some(entry.doc.clone())
     }
 
@@ -45,5 +47,9 @@ impl Deref for Storage {
 
 /// The key of an object; the namespace is empty for cluster scope.
 pub(crate) fn key(namespace: &str, name: &str) -> Key {
-    if namespace.is_empty() { Key::cluster(name) } else { Key::new(namespace, name) }
+    if namespace.is_empty() {
+        Key::cluster(name)
+    } else {
+        Key::new(namespace, name)
+    }
 }

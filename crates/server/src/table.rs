@@ -6,8 +6,8 @@ mod columns;
 use windlass_core::{Doc, Time, doc};
 
 pub(crate) use columns::{
-    AGE, CONFIG_MAP, CREATED_AT, CRON_JOB, DAEMON_SET, DEPLOYMENT, DISRUPTION_BUDGET, ENDPOINTS,
-    ENDPOINT_SLICE, EVENT, INGRESS, JOB, LEASE, NAMESPACE, NODE, PERSISTENT_VOLUME,
+    AGE, CONFIG_MAP, CREATED_AT, CRON_JOB, DAEMON_SET, DEPLOYMENT, DISRUPTION_BUDGET,
+    ENDPOINT_SLICE, ENDPOINTS, EVENT, INGRESS, JOB, LEASE, NAMESPACE, NODE, PERSISTENT_VOLUME,
     PERSISTENT_VOLUME_CLAIM, POD, PRIORITY_CLASS, REPLICA_SET, RESOURCE_CLAIM, RESOURCE_SLICE,
     ROLE_BINDING, SECRET, SERVICE, STATEFUL_SET, STORAGE_CLASS,
 };
@@ -56,7 +56,8 @@ impl Include {
             "None" => Ok(Self::Nothing),
             "Object" => Ok(Self::Object),
             other => Err(Status::bad_request(format!(
-                "unrecognized includeObject value: {other:?}"
+                "Unable to convert to Table as requested: includeObject: Invalid value: \
+                 {other:?}: must be 'Metadata', 'Object', 'None', or empty"
             ))),
         }
     }
@@ -65,7 +66,11 @@ impl Include {
 /// The definitions of the columns.
 pub(crate) fn definitions(columns: &[Column]) -> Doc {
     let define = |column: &Column| {
-        let format = if matches!(column.cell, Cell::Name) { "name" } else { "" };
+        let format = if matches!(column.cell, Cell::Name) {
+            "name"
+        } else {
+            ""
+        };
         doc!({
             "name": column.name, "type": column.sort, "format": format,
             "description": "", "priority": column.priority
@@ -76,7 +81,10 @@ pub(crate) fn definitions(columns: &[Column]) -> Doc {
 
 /// The row of one object.
 pub(crate) fn row(columns: &[Column], object: &Doc, include: Include, now: Time) -> Doc {
-    let cells: Vec<Doc> = columns.iter().map(|column| cell(column, object, now)).collect();
+    let cells: Vec<Doc> = columns
+        .iter()
+        .map(|column| cell(column, object, now))
+        .collect();
     let object = match include {
         Include::Nothing => Doc::NULL,
         Include::Metadata => partial_metadata(object),
@@ -95,7 +103,10 @@ pub(crate) fn table(definitions: Doc, rows: Vec<Doc>, metadata: Doc) -> Doc {
 
 /// An object of which only the metadata is left.
 pub(crate) fn partial_metadata(object: &Doc) -> Doc {
-    let metadata = object.get("metadata").cloned().unwrap_or_else(Doc::empty_object);
+    let metadata = object
+        .get("metadata")
+        .cloned()
+        .unwrap_or_else(Doc::empty_object);
     doc!({
         "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata
     })

@@ -28,12 +28,14 @@ pub(crate) enum TlsError {
 /// signed by the authority of the data directory.
 pub(crate) fn config(certificates: &Certificates) -> Result<Arc<ServerConfig>, TlsError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let certificate = |pem: &str| CertificateDer::from_pem_slice(pem.as_bytes()).map_err(TlsError::Pem);
+    let certificate =
+        |pem: &str| CertificateDer::from_pem_slice(pem.as_bytes()).map_err(TlsError::Pem);
     let mut roots = RootCertStore::empty();
     roots.add(certificate(&certificates.authority)?)?;
-    let clients = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
-        .allow_unauthenticated()
-        .build()?;
+    let clients =
+        WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
+            .allow_unauthenticated()
+            .build()?;
     let key = PrivateKeyDer::from_pem_slice(certificates.serving.key.as_bytes())
         .map_err(TlsError::Pem)?;
     let chain = vec![certificate(&certificates.serving.certificate)?];

@@ -3,6 +3,8 @@
 //! It prints the cost of holding all pods as one line of JSON when it has synced, then counts
 //! events between the lines "start" and "stop" on standard input and prints a second line.
 
+mod list;
+
 use std::{
     pin::pin,
     sync::{
@@ -32,11 +34,18 @@ const DRAIN_QUIET: Duration = Duration::from_secs(1);
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    let is_trimmed = match std::env::args().nth(1).as_deref() {
-        None => false,
-        Some("--trim") => true,
-        Some(other) => bail!("unknown argument {other:?}; usage: windlass-bench-kube-rs [--trim]"),
-    };
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        [] => informer(false).await,
+        ["--trim"] => informer(true).await,
+        ["list", url] => list::run(url).await,
+        _ => bail!("usage: windlass-bench-kube-rs [--trim] | list URL"),
+    }
+}
+
+/// Holds all pods of the server that the environment names.
+async fn informer(is_trimmed: bool) -> anyhow::Result<()> {
     let client = Client::try_default().await?;
     let events = Arc::new(AtomicU64::new(0));
     let rss_before = meter::rss_bytes()?;

@@ -7,7 +7,12 @@ use windlass_client::{ListOptions, RestClient, WatchOptions};
 use windlass_core::{Doc, Env, Gvr, Prune};
 
 use super::{InformerFactory, InformerSpec, Options, Shared, Sources};
-use crate::{fifo::TransformError, metrics::Metrics, resource::{ResourceSource, Tweak}, source::ListWatch};
+use crate::{
+    fifo::TransformError,
+    metrics::Metrics,
+    resource::{ResourceSource, Tweak},
+    source::ListWatch,
+};
 
 /// Sets up an [`InformerFactory`].
 #[must_use]

@@ -3,13 +3,12 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::{
-    sync::oneshot,
     task::JoinHandle,
     time::{Instant, sleep},
 };
 
 use super::{Shared, SharedInformer, memory::BudgetWatch};
-use crate::{fifo::Batch, reflector::Reflector};
+use crate::{fifo::Batch, reflector::Phase};
 
 impl<K: 'static> SharedInformer<K> {
     /// Lists, watches, and tells the handlers, until `stop` is there. Then the watch is closed,
@@ -25,10 +24,17 @@ impl<K: 'static> SharedInformer<K> {
         let Ok(resync) = self.shared.fanout.start() else {
             return;
         };
-        let run = Run::start(self.shared.clone(), reflector);
+        let run = Run {
+            shared: self.shared.clone(),
+            handlers: Vec::new(),
+        };
+        // The reflector and the store share a task: whatever the watch has ready is queued before
+        // the store is touched, so that a burst of events becomes a batch without a switch of
+        // threads for each of them.
         tokio::select! {
             biased;
             () = stop => {}
+            () = Box::pin(reflector.run(std::future::pending())) => {}
             () = self.shared.process() => {}
             () = self.shared.resync(resync) => {}
         }
@@ -44,8 +50,11 @@ impl Shared {
             self.apply(&mut batch);
             drop(batch);
             let is_synced = self.fifo.has_synced();
-            self.has_synced
-                .send_if_modified(|known| !std::mem::replace(known, is_synced) && is_synced);
+            self.has_synced.send_if_modified(|known| {
+                let is_news = is_synced && !*known;
+                *known |= is_synced;
+                is_news
+            });
             budget.look(self);
             tokio::task::coop::consume_budget().await;
         }
@@ -85,42 +94,25 @@ impl Shared {
 /// A run, which is over when this is dropped.
 struct Run {
     shared: Arc<Shared>,
-    /// Dropping it stops the reflector.
-    stop_reflector: Option<oneshot::Sender<()>>,
-    reflector: Option<JoinHandle<()>>,
     handlers: Vec<JoinHandle<()>>,
 }
 
 impl Run {
-    /// The reflector has a task of its own, so that decoding and applying overlap.
-    fn start(shared: Arc<Shared>, reflector: Reflector) -> Self {
-        let (stop_reflector, stopped) = oneshot::channel::<()>();
-        let stopped = async move {
-            let _ = stopped.await;
-        };
-        let reflector = Some(tokio::spawn(reflector.run(stopped)));
-        Self {
-            shared,
-            stop_reflector: Some(stop_reflector),
-            reflector,
-            handlers: Vec::new(),
-        }
-    }
-
     async fn join(mut self) {
         self.stop();
-        if let Some(reflector) = self.reflector.take() {
-            ended(reflector).await;
-        }
         for handler in std::mem::take(&mut self.handlers) {
-            ended(handler).await;
+            if let Err(error) = handler.await {
+                tracing::error!(%error, "a handler's task did not end well");
+            }
         }
     }
 
     fn stop(&mut self) {
-        self.stop_reflector = None;
         self.shared.fifo.close();
         self.handlers.extend(self.shared.fanout.stop());
+        self.shared
+            .state
+            .send_modify(|state| state.phase = Phase::Stopped);
         self.shared.is_stopped.send_replace(true);
     }
 }
@@ -128,11 +120,5 @@ impl Run {
 impl Drop for Run {
     fn drop(&mut self) {
         self.stop();
-    }
-}
-
-async fn ended(task: JoinHandle<()>) {
-    if let Err(error) = task.await {
-        tracing::error!(%error, "a task of an informer did not end well");
     }
 }

@@ -121,19 +121,19 @@ impl Reflector {
                         return Err(SourceError::new(Reason::Undecodable, text));
                     }
                 }
-                Some(Ok(event)) => self.handle(event, session),
+                Some(Ok(event)) => self.handle(&event, session),
             }
         }
     }
 
-    fn handle(&mut self, event: WatchEvent, session: &mut Session) {
+    fn handle(&mut self, event: &WatchEvent, session: &mut Session) {
         let version = event.object().meta().resource_version().to_owned();
         session.is_ordered |= !matches!(event, WatchEvent::Added(_));
         if matches!(event, WatchEvent::Bookmark(_)) {
             if let Ok(revision) = version.parse() {
                 self.fifo.bookmark(revision);
             }
-        } else if !self.enqueue(&event) {
+        } else if !self.enqueue(event) {
             return;
         }
         if session.received == 0 {

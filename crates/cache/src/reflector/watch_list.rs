@@ -101,10 +101,14 @@ impl Reflector {
                     return Ok((watch, count));
                 }
                 Ok(WatchEvent::Added(doc) | WatchEvent::Modified(doc)) => {
-                    self.object(doc).into_iter().for_each(|object| collected.put(object));
+                    self.object(doc)
+                        .into_iter()
+                        .for_each(|object| collected.put(object));
                 }
                 Ok(WatchEvent::Deleted(doc)) => {
-                    self.object(doc).into_iter().for_each(|object| collected.remove(object));
+                    self.object(doc)
+                        .into_iter()
+                        .for_each(|object| collected.remove(object));
                 }
                 Ok(WatchEvent::Bookmark(_)) => {}
             }

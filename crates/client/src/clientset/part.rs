@@ -16,7 +16,7 @@ impl<K: Typed> Api<K> {
     /// # Errors
     /// When there is no such object, or it cannot be scaled.
     pub async fn get_scale(&self, name: &str) -> Result<Scale, Error> {
-        self.decode(self.inner.get_part(name, "scale").await?)
+        self.decode(&self.inner.get_part(name, "scale").await?)
     }
 
     /// Scales an object. With a resource version, only if it has not changed since.
@@ -30,7 +30,12 @@ impl<K: Typed> Api<K> {
         options: &WriteOptions,
     ) -> Result<Scale, Error> {
         let scale = self.encode(scale)?;
-        self.decode(self.inner.update_part(name, "scale", &scale, options).await?)
+        self.decode(
+            &self
+                .inner
+                .update_part(name, "scale", &scale, options)
+                .await?,
+        )
     }
 
     /// Scales an object by a patch.
@@ -43,7 +48,7 @@ impl<K: Typed> Api<K> {
         patch: &Patch,
         options: &WriteOptions,
     ) -> Result<Scale, Error> {
-        self.decode(self.inner.patch_part(name, "scale", patch, options).await?)
+        self.decode(&self.inner.patch_part(name, "scale", patch, options).await?)
     }
 
     async fn post<B: Serialize, T: DeserializeOwned>(
@@ -54,7 +59,7 @@ impl<K: Typed> Api<K> {
         options: &WriteOptions,
     ) -> Result<T, Error> {
         let body = self.encode(body)?;
-        self.decode(self.inner.create_part(name, part, &body, options).await?)
+        self.decode(&self.inner.create_part(name, part, &body, options).await?)
     }
 }
 

@@ -40,7 +40,12 @@ pub enum ConfigError {
 impl ConfigError {
     pub(crate) fn field(field: impl Into<String>, problem: impl Into<String>) -> Self {
         let (field, problem) = (field.into(), problem.into());
-        Self::Field { source_name: String::new(), context: String::new(), field, problem }
+        Self::Field {
+            source_name: String::new(),
+            context: String::new(),
+            field,
+            problem,
+        }
     }
 
     pub(crate) fn tls(error: kube_client::Error) -> Self {
@@ -62,8 +67,11 @@ impl ConfigError {
         Self::field("as", "holds a character that no header may hold")
     }
 
-    pub(crate) fn proxy(url: String) -> Self {
-        Self::field("proxy-url", format!("{url:?} is neither http, https nor socks5"))
+    pub(crate) fn proxy(url: &str) -> Self {
+        Self::field(
+            "proxy-url",
+            format!("{url:?} is neither http, https nor socks5"),
+        )
     }
 
     pub(crate) fn server_name(name: &str) -> Self {
@@ -72,7 +80,11 @@ impl ConfigError {
 
     /// Names the file and the context where they are not named yet.
     pub(crate) fn at(mut self, place: &str, chosen: &str) -> Self {
-        if let Self::Field { source_name, context, .. } = &mut self
+        if let Self::Field {
+            source_name,
+            context,
+            ..
+        } = &mut self
             && source_name.is_empty()
         {
             place.clone_into(source_name);
@@ -91,9 +103,10 @@ pub(super) fn kubeconfig_field(error: &KubeconfigError) -> ConfigError {
         KubeconfigError::LoadCertificateAuthority(error) => {
             ("cluster.certificate-authority", data_problem(error))
         }
-        KubeconfigError::ParseCertificates(_) => {
-            ("cluster.certificate-authority", "holds no PEM certificate".to_owned())
-        }
+        KubeconfigError::ParseCertificates(_) => (
+            "cluster.certificate-authority",
+            "holds no PEM certificate".to_owned(),
+        ),
         KubeconfigError::LoadClientCertificate(error) => {
             ("user.client-certificate", data_problem(error))
         }
@@ -106,7 +119,9 @@ pub(super) fn kubeconfig_field(error: &KubeconfigError) -> ConfigError {
 fn data_problem(error: &LoadDataError) -> String {
     match error {
         LoadDataError::DecodeBase64(_) => "is not base64".to_owned(),
-        LoadDataError::ReadFile(error, path) => format!("cannot be read from {}: {error}", path.display()),
+        LoadDataError::ReadFile(error, path) => {
+            format!("cannot be read from {}: {error}", path.display())
+        }
         LoadDataError::NoBase64DataOrFile => "is missing".to_owned(),
     }
 }
@@ -115,7 +130,10 @@ fn data_problem(error: &LoadDataError) -> String {
 pub(crate) fn auth_failure(error: &AuthError) -> String {
     match error {
         AuthError::AuthExecRun { cmd, out } => {
-            let program = cmd.split(['"', ' ']).find(|word| !word.is_empty()).unwrap_or_default();
+            let program = cmd
+                .split(['"', ' '])
+                .find(|word| !word.is_empty())
+                .unwrap_or_default();
             format!("exec plug-in {program:?} failed with {}", out.status)
         }
         AuthError::AuthExecStart(error) => format!("exec plug-in cannot be run: {error}"),

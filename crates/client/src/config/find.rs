@@ -99,11 +99,20 @@ pub(super) async fn find(lookup: &Lookup) -> Result<Found, ConfigError> {
         return from_files(lookup, std::slice::from_ref(path)).await;
     }
     let mut looked = Vec::new();
-    let listed = lookup.environment.as_ref().map(std::env::split_paths).into_iter().flatten();
+    let listed = lookup
+        .environment
+        .as_ref()
+        .map(std::env::split_paths)
+        .into_iter()
+        .flatten();
     let listed: Vec<_> = listed.filter(|path| !path.as_os_str().is_empty()).collect();
     if !listed.is_empty() {
         // A file that is listed but absent is passed over, as upstream does.
-        let present: Vec<_> = listed.iter().filter(|path| path.exists()).cloned().collect();
+        let present: Vec<_> = listed
+            .iter()
+            .filter(|path| path.exists())
+            .cloned()
+            .collect();
         if !present.is_empty() {
             return from_files(lookup, &present).await;
         }
@@ -137,7 +146,9 @@ async fn from_files(lookup: &Lookup, paths: &[PathBuf]) -> Result<Found, ConfigE
     let mut merged = Kubeconfig::default();
     for path in paths {
         let next = Kubeconfig::read_from(path).map_err(|error| unreadable(path, &error))?;
-        merged = merged.merge(next).map_err(|error| unreadable(path, &error))?;
+        merged = merged
+            .merge(next)
+            .map_err(|error| unreadable(path, &error))?;
     }
     let place = joined(paths);
     let context = chosen_context(lookup, &merged).map_err(|error| error.at(&place, ""))?;
@@ -149,7 +160,13 @@ async fn from_files(lookup: &Lookup, paths: &[PathBuf]) -> Result<Found, ConfigE
     };
     let config = kube_client::Config::from_custom_kubeconfig(merged, &options).await;
     let config = config.map_err(|error| kubeconfig_field(&error).at(&place, &context))?;
-    Ok((config, ConfigSource::Files { paths: paths.to_vec(), context }))
+    Ok((
+        config,
+        ConfigSource::Files {
+            paths: paths.to_vec(),
+            context,
+        },
+    ))
 }
 
 fn chosen_context(lookup: &Lookup, config: &Kubeconfig) -> Result<String, ConfigError> {
@@ -171,7 +188,10 @@ fn check_references(
     let contexts: Vec<&str> = config.contexts.iter().map(|it| &*it.name).collect();
     let found = config.contexts.iter().find(|it| it.name == context);
     let Some(found) = found.and_then(|it| it.context.as_ref()) else {
-        return Err(ConfigError::field("contexts", format!("has no such entry; {}", names(&contexts))));
+        return Err(ConfigError::field(
+            "contexts",
+            format!("has no such entry; {}", names(&contexts)),
+        ));
     };
     let cluster = lookup.cluster.as_ref().unwrap_or(&found.cluster);
     let clusters: Vec<&str> = config.clusters.iter().map(|it| &*it.name).collect();
@@ -179,7 +199,11 @@ fn check_references(
         let problem = format!("{cluster:?} is not in clusters; {}", names(&clusters));
         return Err(ConfigError::field("cluster", problem));
     }
-    let user = lookup.user.as_ref().or(found.user.as_ref()).filter(|user| !user.is_empty());
+    let user = lookup
+        .user
+        .as_ref()
+        .or(found.user.as_ref())
+        .filter(|user| !user.is_empty());
     let users: Vec<&str> = config.auth_infos.iter().map(|it| &*it.name).collect();
     match user {
         Some(user) if !users.contains(&&**user) => {
@@ -196,15 +220,25 @@ fn unreadable(path: &Path, error: &KubeconfigError) -> ConfigError {
     let problem = match error {
         KubeconfigError::ReadConfig(error, _) => format!("cannot be read: {error}"),
         KubeconfigError::Parse(error) => match error.location() {
-            Some(at) => format!("is not a kubeconfig: line {}, column {}", at.line(), at.column()),
+            Some(at) => format!(
+                "is not a kubeconfig: line {}, column {}",
+                at.line(),
+                at.column()
+            ),
             None => "is not a kubeconfig".to_owned(),
         },
         other => other.to_string(),
     };
-    ConfigError::Unreadable { source_name: path.display().to_string(), problem }
+    ConfigError::Unreadable {
+        source_name: path.display().to_string(),
+        problem,
+    }
 }
 
 fn joined(paths: &[PathBuf]) -> String {
-    let texts: Vec<_> = paths.iter().map(|path| path.display().to_string()).collect();
+    let texts: Vec<_> = paths
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
     texts.join(", ")
 }

@@ -38,7 +38,10 @@ impl ListHead {
     /// Makes this the head of a list that has been read to its end.
     pub(crate) fn forget_pages(&mut self) {
         if let Some(fields) = self.metadata.as_object() {
-            self.metadata = fields.without("continue").without("remainingItemCount").into();
+            self.metadata = fields
+                .without("continue")
+                .without("remainingItemCount")
+                .into();
         }
     }
 
@@ -162,7 +165,7 @@ impl ListDecoder {
         }
         if self.head.kind == "Status" {
             let status = Doc::from(self.other.clone()).decode::<Status>();
-            return Err(DecodeError::Status(status.unwrap_or_default()));
+            return Err(DecodeError::Status(Box::new(status.unwrap_or_default())));
         }
         Ok(())
     }
@@ -174,7 +177,11 @@ impl ListDecoder {
     }
 
     fn skip_space(&mut self) {
-        let spaces = self.chunk.iter().position(|b| !is_space(*b)).unwrap_or(self.chunk.len());
+        let spaces = self
+            .chunk
+            .iter()
+            .position(|b| !is_space(*b))
+            .unwrap_or(self.chunk.len());
         self.chunk.advance(spaces);
     }
 
@@ -195,7 +202,10 @@ impl ListDecoder {
             State::ItemOrClose if self.chunk[0] == b']' => self.take(State::AfterValue),
             State::ItemOrClose | State::Item => return self.item(),
             State::AfterItem => {
-                self.token(&[(b',', State::Item), (b']', State::AfterValue)], "\",\" or \"]\"")?;
+                self.token(
+                    &[(b',', State::Item), (b']', State::AfterValue)],
+                    "\",\" or \"]\"",
+                )?;
             }
             State::End => return Err(self.unexpected("nothing after the list")),
         }
@@ -207,11 +217,16 @@ impl ListDecoder {
         self.state = next;
     }
 
-    fn token(&mut self, allowed: &[(u8, State)], expected: &'static str) -> Result<(), DecodeError> {
+    fn token(
+        &mut self,
+        allowed: &[(u8, State)],
+        expected: &'static str,
+    ) -> Result<(), DecodeError> {
         match allowed.iter().find(|(byte, _)| *byte == self.chunk[0]) {
-            Some((_, next)) => Ok(self.take(*next)),
-            None => Err(self.unexpected(expected)),
+            Some((_, next)) => self.take(*next),
+            None => return Err(self.unexpected(expected)),
         }
+        Ok(())
     }
 
     fn key(&mut self) -> Result<(), DecodeError> {
@@ -237,8 +252,14 @@ impl ListDecoder {
         };
         let value = parsed.map_err(DecodeError::Parse)?;
         match field {
-            Field::ApiVersion => value.as_str().unwrap_or_default().clone_into(&mut self.head.api_version),
-            Field::Kind => value.as_str().unwrap_or_default().clone_into(&mut self.head.kind),
+            Field::ApiVersion => value
+                .as_str()
+                .unwrap_or_default()
+                .clone_into(&mut self.head.api_version),
+            Field::Kind => value
+                .as_str()
+                .unwrap_or_default()
+                .clone_into(&mut self.head.kind),
             Field::Metadata => self.head.metadata = value,
             Field::Status(name) => self.other = self.other.with(name, value),
             Field::Items if !value.is_null() => return Err(self.unexpected("an array of items")),
@@ -253,7 +274,10 @@ impl ListDecoder {
         self.state = State::Item;
         let parsed = self.captured(|parser, bytes| match parser.parse(bytes) {
             Ok(parsed) => Ok(parsed.doc),
-            Err(error) => Err(Undecodable { key: key_of(bytes), error: error.into() }),
+            Err(error) => Err(Undecodable {
+                key: key_of(bytes),
+                error: error.into(),
+            }),
         })?;
         let Some(parsed) = parsed else {
             return Ok(None);
@@ -270,7 +294,9 @@ impl ListDecoder {
         let end = self.scan.advance(&self.chunk);
         let piece = end.unwrap_or(self.chunk.len());
         if self.carry.len() + piece > self.bytes_limit {
-            return Err(DecodeError::TooLong { limit: self.bytes_limit });
+            return Err(DecodeError::TooLong {
+                limit: self.bytes_limit,
+            });
         }
         if end.is_none() {
             self.carry.extend_from_slice(&self.chunk);
@@ -298,11 +324,17 @@ impl ListDecoder {
         if object.contains_key("kind") {
             return item;
         }
-        object.with("apiVersion", api_version.clone()).with("kind", kind.clone()).into()
+        object
+            .with("apiVersion", api_version.clone())
+            .with("kind", kind.clone())
+            .into()
     }
 
     fn unexpected(&self, expected: &'static str) -> DecodeError {
-        DecodeError::Unexpected { expected, at: self.bytes - self.chunk.len() as u64 }
+        DecodeError::Unexpected {
+            expected,
+            at: self.bytes - self.chunk.len() as u64,
+        }
     }
 }
 
@@ -325,8 +357,10 @@ impl Field {
 
 /// What `PodList` says about its items. A generic `List` holds items that tell it themselves.
 fn item_type(head: &ListHead) -> Option<(Doc, Doc)> {
-    let kind = head.kind.strip_suffix("List").filter(|kind| !kind.is_empty())?;
+    let kind = head
+        .kind
+        .strip_suffix("List")
+        .filter(|kind| !kind.is_empty())?;
     let is_known = !head.api_version.is_empty();
     is_known.then(|| (Doc::from(&*head.api_version), Doc::from(kind)))
 }
-

@@ -50,7 +50,9 @@ impl ValueScan {
             match self.place {
                 Place::Start => at = self.start(bytes[at], at),
                 Place::Inside => {
-                    let found = bytes[at..].iter().position(|b| MEANING[*b as usize] != PLAIN)?;
+                    let found = bytes[at..]
+                        .iter()
+                        .position(|b| MEANING[*b as usize] != PLAIN)?;
                     at += found + 1;
                     if self.bracket(bytes[at - 1]) {
                         return Some(at);
@@ -115,8 +117,14 @@ pub(super) fn is_space(byte: u8) -> bool {
 
 /// The bytes without the spaces around them.
 pub(super) fn trim(bytes: &[u8]) -> &[u8] {
-    let start = bytes.iter().position(|b| !is_space(*b)).unwrap_or(bytes.len());
-    let end = bytes.iter().rposition(|b| !is_space(*b)).map_or(start, |at| at + 1);
+    let start = bytes
+        .iter()
+        .position(|b| !is_space(*b))
+        .unwrap_or(bytes.len());
+    let end = bytes
+        .iter()
+        .rposition(|b| !is_space(*b))
+        .map_or(start, |at| at + 1);
     &bytes[start..end]
 }
 
@@ -141,6 +149,9 @@ fn value(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 fn trim_start(bytes: &[u8]) -> &[u8] {
-    let start = bytes.iter().position(|b| !is_space(*b)).unwrap_or(bytes.len());
+    let start = bytes
+        .iter()
+        .position(|b| !is_space(*b))
+        .unwrap_or(bytes.len());
     &bytes[start..]
 }

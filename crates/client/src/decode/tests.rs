@@ -43,19 +43,29 @@ fn list(body: &[u8], cuts: &[usize]) -> Listed {
         }
     }
     let end = end.and_then(|()| decoder.finish());
-    Listed { items, end, head: decoder.head().clone() }
+    Listed {
+        items,
+        end,
+        head: decoder.head().clone(),
+    }
 }
 
 fn chunks(body: &[u8], cuts: &[usize]) -> Vec<Bytes> {
     let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (body.len() + 1)).collect();
     cuts.extend([0, body.len()]);
     cuts.sort_unstable();
-    cuts.windows(2).map(|pair| Bytes::copy_from_slice(&body[pair[0]..pair[1]])).collect()
+    cuts.windows(2)
+        .map(|pair| Bytes::copy_from_slice(&body[pair[0]..pair[1]]))
+        .collect()
 }
 
 fn names(listed: &Listed) -> Vec<String> {
     let name = |doc: &Doc| doc.str_at("/metadata/name").to_owned();
-    listed.items.iter().map(|item| item.as_ref().map_or("!".to_owned(), name)).collect()
+    listed
+        .items
+        .iter()
+        .map(|item| item.as_ref().map_or("!".to_owned(), name))
+        .collect()
 }
 
 #[test]
@@ -80,9 +90,13 @@ fn items_get_the_type_that_the_list_implies() {
 
 #[test]
 fn items_keep_the_type_that_they_tell() {
-    let body = br#"{"kind":"FooList","apiVersion":"g/v1","items":[{"apiVersion":"g/v2","kind":"Bar"}]}"#;
+    let body =
+        br#"{"kind":"FooList","apiVersion":"g/v1","items":[{"apiVersion":"g/v2","kind":"Bar"}]}"#;
     let listed = list(body, &[]);
-    assert_eq!(listed.items[0], Ok(doc!({ "apiVersion": "g/v2", "kind": "Bar" })));
+    assert_eq!(
+        listed.items[0],
+        Ok(doc!({ "apiVersion": "g/v2", "kind": "Bar" }))
+    );
 }
 
 #[test]
@@ -95,14 +109,20 @@ fn an_undecodable_item_is_named_and_the_rest_go_on() {
 
 #[test]
 fn an_item_without_a_readable_name_is_reported_without_one() {
-    let listed = list(br#"{"items":[{"metadata":{"name":7},"x":nope},{"a":1}]}"#, &[]);
+    let listed = list(
+        br#"{"items":[{"metadata":{"name":7},"x":nope},{"a":1}]}"#,
+        &[],
+    );
     assert_eq!(listed.items[0].as_ref().unwrap_err().key, None);
     assert_eq!(listed.items[1], Ok(doc!({ "a": 1 })));
 }
 
 #[test]
 fn a_null_or_empty_array_is_an_empty_list() {
-    for body in [&br#"{"kind":"PodList","items":null}"#[..], br#"{"items":[ ],"kind":"PodList"}"#] {
+    for body in [
+        &br#"{"kind":"PodList","items":null}"#[..],
+        br#"{"items":[ ],"kind":"PodList"}"#,
+    ] {
         let listed = list(body, &[]);
         assert_eq!((listed.items.len(), listed.end), (0, Ok(())));
     }
@@ -112,7 +132,9 @@ fn a_null_or_empty_array_is_an_empty_list() {
 fn a_status_in_place_of_a_list_is_an_error() {
     let body = br#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure",
         "message":"too old","reason":"Expired","code":410}"#;
-    let Err(DecodeError::Status(status)) = list(body, &[]).end else { panic!("a status") };
+    let Err(DecodeError::Status(status)) = list(body, &[]).end else {
+        panic!("a status")
+    };
     assert!(status.is_gone());
     assert_eq!(status.message, "too old");
 }
@@ -121,7 +143,11 @@ fn a_status_in_place_of_a_list_is_an_error() {
 fn a_list_that_ends_early_is_cut() {
     for end in [0, 1, 30, 200, LIST.len() - 1] {
         let listed = list(&LIST.as_bytes()[..end], &[]);
-        assert_eq!(listed.end, Err(DecodeError::Cut { bytes: end as u64 }), "{end}");
+        assert_eq!(
+            listed.end,
+            Err(DecodeError::Cut { bytes: end as u64 }),
+            "{end}"
+        );
     }
 }
 
@@ -137,7 +163,10 @@ fn what_is_not_a_list_is_refused_at_its_byte() {
     ];
     for (body, place) in cases {
         let end = list(body.as_bytes(), &[]).end;
-        assert!(matches!(end, Err(DecodeError::Unexpected { at, .. }) if at == place), "{body} {end:?}");
+        assert!(
+            matches!(end, Err(DecodeError::Unexpected { at, .. }) if at == place),
+            "{body} {end:?}"
+        );
     }
 }
 
@@ -191,7 +220,9 @@ fn a_watch_gives_its_events_in_order() {
     let pod = doc!({ "kind": "Pod", "metadata": { "name": "a" } });
     assert_eq!(next().unwrap(), WatchEvent::Added(pod));
     assert!(matches!(next(), Ok(WatchEvent::Modified(doc)) if doc.str_at("/text") == "}{\n\\"));
-    let Err(WatchError::Undecodable(bad)) = next() else { panic!("a bad object") };
+    let Err(WatchError::Undecodable(bad)) = next() else {
+        panic!("a bad object")
+    };
     assert_eq!(bad.key.unwrap().as_str(), "y/bad");
     let bookmark = next().unwrap();
     assert!(bookmark.is_initial_events_end());
@@ -211,7 +242,10 @@ fn half_a_line_at_the_end_is_cut_and_a_whole_one_counts() {
 #[test]
 fn an_unknown_event_ends_the_watch() {
     for body in ["{\"type\":\"NEWS\",\"object\":{}}\n", "<html>\n", "{}\n"] {
-        assert!(matches!(&events(body)[..], [Err(error)] if error.is_final()), "{body}");
+        assert!(
+            matches!(&events(body)[..], [Err(error)] if error.is_final()),
+            "{body}"
+        );
     }
 }
 
@@ -224,7 +258,10 @@ fn a_line_over_the_limit_is_an_error_and_not_an_allocation() {
         decoder.next_event()
     });
     let ended = ended.unwrap().unwrap_err();
-    assert!(matches!(ended, WatchError::Decode(DecodeError::TooLong { limit: 1000 })));
+    assert!(matches!(
+        ended,
+        WatchError::Decode(DecodeError::TooLong { limit: 1000 })
+    ));
 }
 
 fn any_json() -> impl Strategy<Value = serde_json::Value> {

@@ -90,7 +90,9 @@ impl WatchDecoder {
         let rest = std::mem::take(&mut self.carry);
         match event(&mut self.parser, &rest)? {
             Err(WatchError::Undecodable(_) | WatchError::Decode(_)) => {
-                Some(Err(WatchError::Decode(DecodeError::Cut { bytes: self.bytes })))
+                Some(Err(WatchError::Decode(DecodeError::Cut {
+                    bytes: self.bytes,
+                })))
             }
             line => Some(line),
         }
@@ -99,7 +101,9 @@ impl WatchDecoder {
     fn too_long(&mut self) -> WatchError {
         self.chunk.clear();
         self.carry.clear();
-        WatchError::Decode(DecodeError::TooLong { limit: self.bytes_limit })
+        WatchError::Decode(DecodeError::TooLong {
+            limit: self.bytes_limit,
+        })
     }
 }
 
@@ -139,8 +143,11 @@ fn event(parser: &mut Parser, line: &[u8]) -> Option<Result<WatchEvent, WatchErr
 
 fn status(object: &[u8]) -> WatchError {
     match Doc::parse(object).map(|doc| doc.decode::<Status>()) {
-        Ok(Ok(status)) => WatchError::Status(status),
-        _ => WatchError::Status(Status::failure(500, "InternalError", "unreadable error event")),
+        Ok(Ok(status)) => WatchError::Status(Box::new(status)),
+        _ => {
+            let status = Status::failure(500, "InternalError", "unreadable error event");
+            WatchError::Status(Box::new(status))
+        }
     }
 }
 
@@ -151,7 +158,9 @@ fn status(object: &[u8]) -> WatchError {
 fn split(line: &[u8]) -> Option<(&[u8], &[u8])> {
     quick_split(line).or_else(|| {
         let find = |wanted: &[u8]| fields(line).find(|(key, _)| *key == wanted).map(|it| it.1);
-        let sort = find(b"\"type\"")?.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+        let sort = find(b"\"type\"")?
+            .strip_prefix(b"\"")?
+            .strip_suffix(b"\"")?;
         Some((sort, find(b"\"object\"")?))
     })
 }

@@ -17,7 +17,9 @@ pub(super) async fn fetch(rest: &RestClient) -> Result<Discovery, Error> {
         let doc = rest.get(root).accept(ACCEPT).into_doc().await?;
         if doc.str_at("/kind") == "APIGroupDiscoveryList" {
             let list: Aggregated = decode(root, &doc)?;
-            list.items.into_iter().for_each(|group| add_aggregated(&mut discovery, group));
+            list.items
+                .into_iter()
+                .for_each(|group| add_aggregated(&mut discovery, group));
         } else {
             legacy(rest, root, &doc, &mut discovery).await?;
         }
@@ -95,14 +97,30 @@ struct AggregatedSubresource {
 
 fn add_aggregated(discovery: &mut Discovery, group: AggregatedGroup) {
     let name = group.metadata.name;
-    let versions = group.versions.iter().map(|version| version.version.clone()).collect();
-    discovery.groups.push(ApiGroup { name: name.clone(), versions });
-    for AggregatedVersion { version, freshness, resources } in group.versions {
+    let versions = group
+        .versions
+        .iter()
+        .map(|version| version.version.clone())
+        .collect();
+    discovery.groups.push(ApiGroup {
+        name: name.clone(),
+        versions,
+    });
+    for AggregatedVersion {
+        version,
+        freshness,
+        resources,
+    } in group.versions
+    {
         let place = group_version(&name, &version);
         if freshness == "Stale" {
-            discovery.failed.push((place.to_string(), "stale".to_owned()));
+            discovery
+                .failed
+                .push((place.to_string(), "stale".to_owned()));
         }
-        let resources = resources.into_iter().map(|resource| aggregated(&place, resource));
+        let resources = resources
+            .into_iter()
+            .map(|resource| aggregated(&place, resource));
         discovery.resources.extend(resources);
     }
 }
@@ -117,19 +135,31 @@ fn aggregated(place: &GroupVersion, resource: AggregatedResource) -> ApiResource
         categories: resource.categories,
         verbs: resource.verbs,
         is_namespaced: resource.scope == "Namespaced",
-        subresources: resource.subresources.into_iter().map(|it| it.subresource).collect(),
+        subresources: resource
+            .subresources
+            .into_iter()
+            .map(|it| it.subresource)
+            .collect(),
     }
 }
 
 /// A kind that may be of another group than its resource; empty parts mean the same one.
 fn kind_in(place: &GroupVersion, group: &str, version: &str, kind: String) -> Gvk {
     let is_same = group.is_empty() && version.is_empty();
-    let place = if is_same { place.clone() } else { group_version(group, version) };
+    let place = if is_same {
+        place.clone()
+    } else {
+        group_version(group, version)
+    };
     place.with_kind(kind)
 }
 
 fn group_version(group: &str, version: &str) -> GroupVersion {
-    let text = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
+    let text = if group.is_empty() {
+        version.to_owned()
+    } else {
+        format!("{group}/{version}")
+    };
     text.parse().unwrap_or(GroupVersion::constant("", ""))
 }
 
@@ -198,7 +228,10 @@ async fn legacy(
     let groups = match root {
         "/api" => {
             let core: LegacyVersions = decode(root, doc)?;
-            vec![ApiGroup { name: String::new(), versions: core.versions }]
+            vec![ApiGroup {
+                name: String::new(),
+                versions: core.versions,
+            }]
         }
         _ => {
             let list: LegacyGroups = decode(root, doc)?;
@@ -212,7 +245,9 @@ async fn legacy(
             // One group that is not served by anybody shall not hide all others.
             match legacy_resources(rest, &path).await {
                 Ok(resources) => add_legacy(discovery, &place, resources),
-                Err(error) => discovery.failed.push((place.to_string(), error.to_string())),
+                Err(error) => discovery
+                    .failed
+                    .push((place.to_string(), error.to_string())),
             }
         }
         discovery.groups.push(group);
@@ -230,16 +265,22 @@ fn preferred_first(group: LegacyGroup) -> ApiGroup {
     let mut versions: Vec<_> = group.versions.into_iter().map(|it| it.version).collect();
     // Stable: all others keep the order of the server.
     versions.sort_by_key(|version| *version != preferred);
-    ApiGroup { name: group.name, versions }
+    ApiGroup {
+        name: group.name,
+        versions,
+    }
 }
 
 fn add_legacy(discovery: &mut Discovery, place: &GroupVersion, resources: Vec<LegacyResource>) {
-    let (parts, whole): (Vec<_>, Vec<_>) =
-        resources.into_iter().partition(|resource| resource.name.contains('/'));
+    let (parts, whole): (Vec<_>, Vec<_>) = resources
+        .into_iter()
+        .partition(|resource| resource.name.contains('/'));
     for resource in whole {
         let of_this = parts.iter().filter_map(|part| part.name.split_once('/'));
-        let subresources =
-            of_this.filter(|(name, _)| *name == resource.name).map(|it| it.1.to_owned()).collect();
+        let subresources = of_this
+            .filter(|(name, _)| *name == resource.name)
+            .map(|it| it.1.to_owned())
+            .collect();
         discovery.resources.push(ApiResource {
             gvk: kind_in(place, &resource.group, &resource.version, resource.kind),
             gvr: place.clone().with_resource(resource.name),

@@ -20,15 +20,22 @@ impl Discovery {
     /// The resource that holds objects of a kind, in the version that the server prefers.
     #[must_use]
     pub fn preferred(&self, kind: &GroupKind) -> Option<&ApiResource> {
-        self.resources.iter().find(|resource| resource.gvk.group_kind() == *kind)
+        self.resources
+            .iter()
+            .find(|resource| resource.gvk.group_kind() == *kind)
     }
 
     /// The resources of a category, such as `all`, each in its preferred version.
     #[must_use]
     pub fn category(&self, category: &str) -> Vec<&ApiResource> {
         let mut seen = std::collections::BTreeSet::new();
-        let members = self.resources.iter().filter(|it| it.categories.iter().any(|c| c == category));
-        members.filter(|resource| seen.insert(resource.gvr.group_resource())).collect()
+        let members = self
+            .resources
+            .iter()
+            .filter(|it| it.categories.iter().any(|c| c == category));
+        members
+            .filter(|resource| seen.insert(resource.gvr.group_resource()))
+            .collect()
     }
 
     /// The resource that a user means. A plural name wins over a singular one, that over a kind,
@@ -36,9 +43,15 @@ impl Discovery {
     /// the version that the server prefers.
     #[must_use]
     pub fn resolve(&self, name: &str) -> Option<&ApiResource> {
-        let (word, place) = name.split_once('.').map_or((name, None), |(word, rest)| (word, Some(rest)));
+        let (word, place) = name
+            .split_once('.')
+            .map_or((name, None), |(word, rest)| (word, Some(rest)));
         let word = word.to_ascii_lowercase();
-        let places = || self.resources.iter().filter(|resource| resource.is_at(place));
+        let places = || {
+            self.resources
+                .iter()
+                .filter(|resource| resource.is_at(place))
+        };
         let plural = places().find(|resource| resource.gvr.resource() == word);
         let singular = || places().find(|resource| resource.singular == word);
         let kind = || places().find(|resource| resource.gvk.kind().eq_ignore_ascii_case(&word));

@@ -6,10 +6,10 @@ use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 use http::{Method, StatusCode};
 use serde::de::DeserializeOwned;
-use windlass_core::{Doc, Duplicates, ParseOptions};
+use windlass_core::{Doc, Duplicates, ParseError, ParseOptions};
 
-use super::reader::{Collected, ReadError, Reader};
 use super::RestClient;
+use super::reader::{Collected, ReadError, Reader};
 use crate::status::StatusDetails;
 use crate::transport::Content;
 use crate::{Cause, Error, Outcome, Status};
@@ -42,7 +42,15 @@ impl Answer {
         response: http::Response<Content>,
     ) -> Self {
         let (parts, content) = response.into_parts();
-        Self { client, name, method, timeout, status: parts.status, headers: parts.headers, content }
+        Self {
+            client,
+            name,
+            method,
+            timeout,
+            status: parts.status,
+            headers: parts.headers,
+            content,
+        }
     }
 
     /// The status code.
@@ -87,7 +95,8 @@ impl Answer {
             Content::Body(_) => {
                 let (name, limit) = (self.name.clone(), self.client.options().body_bytes_limit);
                 let bytes = self.collect().await?;
-                parse(&bytes, limit).map_err(|cause| Error::new(Outcome::Unknown, name, cause))
+                let failed = |error| Error::new(Outcome::Unknown, name, Cause::Parse(error));
+                parse(&bytes, limit).map_err(failed)
             }
             Content::List(_) | Content::Events(_) => Err(super::not_json(self.name)),
         }
@@ -100,9 +109,8 @@ impl Answer {
     pub async fn decode<T: DeserializeOwned>(self) -> Result<T, Error> {
         let name = self.name.clone();
         let doc = self.doc().await?;
-        doc.decode().map_err(|error| {
-            Error::new(Outcome::Unknown, name, Cause::Decode(Box::new(error)))
-        })
+        doc.decode()
+            .map_err(|error| Error::new(Outcome::Unknown, name, Cause::Decode(Box::new(error))))
     }
 
     pub(super) fn name(&self) -> &str {
@@ -120,7 +128,11 @@ impl Answer {
             return Ok(());
         }
         let found = header(&self.headers, CONTENT_TYPE).to_owned();
-        Err(Error::new(Outcome::Unknown, &*self.name, Cause::ContentType { found }))
+        Err(Error::new(
+            Outcome::Unknown,
+            &*self.name,
+            Cause::ContentType { found },
+        ))
     }
 
     /// Refuses compressed content: we never ask for it, and a few bytes of it can become many.
@@ -128,7 +140,9 @@ impl Answer {
         match header(&self.headers, CONTENT_ENCODING) {
             "" | "identity" => Ok(()),
             found => {
-                let cause = Cause::Encoding { found: found.to_owned() };
+                let cause = Cause::Encoding {
+                    found: found.to_owned(),
+                };
                 Err(Error::new(Outcome::Unknown, &*self.name, cause))
             }
         }
@@ -143,7 +157,9 @@ impl Answer {
         let cause = match collected {
             Ok(Collected::Whole(bytes)) => {
                 let options = self.client.options();
-                options.metrics.response_size(&self.method, &options.host, bytes.len());
+                options
+                    .metrics
+                    .response_size(&self.method, &options.host, bytes.len());
                 return Ok(bytes);
             }
             Ok(Collected::TooLong) => Cause::TooLong { limit },
@@ -159,7 +175,9 @@ impl Answer {
         let mut status = match self.content {
             Content::Doc(doc) => doc.decode().unwrap_or_default(),
             Content::Body(body) if header(&headers, CONTENT_ENCODING).is_empty() => {
-                let collected = Reader::within(body, self.timeout).collect(STATUS_BYTES_LIMIT).await;
+                let collected = Reader::within(body, self.timeout)
+                    .collect(STATUS_BYTES_LIMIT)
+                    .await;
                 match collected {
                     Ok(Collected::Whole(bytes)) if is_json(&headers) => {
                         decode_status(&bytes).unwrap_or_default()
@@ -177,7 +195,9 @@ impl Answer {
         if status.reason.is_empty() {
             reason(code).clone_into(&mut status.reason);
         }
-        if status.retry_after().is_none() && let Some(wait) = retry_after(&headers) {
+        if status.retry_after().is_none()
+            && let Some(wait) = retry_after(&headers)
+        {
             let details = status.details.get_or_insert_with(StatusDetails::default);
             details.retry_after_seconds = wait.as_secs().try_into().unwrap_or(i64::MAX);
         }
@@ -187,22 +207,36 @@ impl Answer {
 
 /// How long the server asks to wait. Only the form in seconds: no API server sends a date.
 pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    header(headers, RETRY_AFTER).trim().parse().ok().map(Duration::from_secs)
+    header(headers, RETRY_AFTER)
+        .trim()
+        .parse()
+        .ok()
+        .map(Duration::from_secs)
 }
 
 fn header(headers: &HeaderMap, name: http::HeaderName) -> &str {
-    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+    headers
+        .get(name)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default()
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
-    let essence = header(headers, CONTENT_TYPE).split(';').next().unwrap_or_default();
+    let essence = header(headers, CONTENT_TYPE)
+        .split(';')
+        .next()
+        .unwrap_or_default();
     essence.trim().eq_ignore_ascii_case("application/json")
 }
 
-fn parse(bytes: &[u8], bytes_limit: usize) -> Result<Doc, Cause> {
+fn parse(bytes: &[u8], bytes_limit: usize) -> Result<Doc, ParseError> {
     let duplicates = Duplicates::KeepLast;
-    let options = ParseOptions { bytes_limit, duplicates, ..ParseOptions::default() };
-    Doc::parse_with(bytes, &options).map_err(Cause::Parse)
+    let options = ParseOptions {
+        bytes_limit,
+        duplicates,
+        ..ParseOptions::default()
+    };
+    Doc::parse_with(bytes, &options)
 }
 
 fn decode_status(bytes: &[u8]) -> Option<Status> {
@@ -216,7 +250,10 @@ fn first_line(headers: &HeaderMap, bytes: &[u8]) -> String {
     }
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(4 * MESSAGE_CHARS_LIMIT)]);
     let line = text.lines().next().unwrap_or_default();
-    line.chars().filter(|c| !c.is_control()).take(MESSAGE_CHARS_LIMIT).collect()
+    line.chars()
+        .filter(|c| !c.is_control())
+        .take(MESSAGE_CHARS_LIMIT)
+        .collect()
 }
 
 /// The reason behind a code that came without one, as from a proxy.

@@ -19,9 +19,15 @@ pub(crate) struct Reader {
 enum Limit {
     None,
     /// So much waiting in all. What the caller does between chunks does not count.
-    Waiting { all: Duration, left: Duration },
+    Waiting {
+        all: Duration,
+        left: Duration,
+    },
     /// Until this moment, whatever happens.
-    Until { all: Duration, moment: Instant },
+    Until {
+        all: Duration,
+        moment: Instant,
+    },
 }
 
 /// Why a body ended too early.
@@ -33,16 +39,25 @@ pub(crate) enum ReadError {
 
 impl Reader {
     pub(crate) fn endless(body: Body) -> Self {
-        Self { body, limit: Limit::None }
+        Self {
+            body,
+            limit: Limit::None,
+        }
     }
 
     pub(crate) fn within(body: Body, all: Duration) -> Self {
-        Self { body, limit: Limit::Waiting { all, left: all } }
+        Self {
+            body,
+            limit: Limit::Waiting { all, left: all },
+        }
     }
 
     pub(crate) fn until(body: Body, all: Duration) -> Self {
         let moment = Instant::now() + all;
-        Self { body, limit: Limit::Until { all, moment } }
+        Self {
+            body,
+            limit: Limit::Until { all, moment },
+        }
     }
 
     /// The next chunk, before `deadline` if there is one. The duration is what to say when the
@@ -90,7 +105,11 @@ impl Reader {
             }
             rest.extend_from_slice(&chunk);
         }
-        Ok(Collected::Whole(if rest.is_empty() { first } else { rest.into() }))
+        Ok(Collected::Whole(if rest.is_empty() {
+            first
+        } else {
+            rest.into()
+        }))
     }
 }
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
 use http::Method;
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep, timeout};
@@ -69,7 +69,10 @@ impl Request {
 
     /// Sets a header.
     pub fn header(mut self, name: &str, value: &str) -> Self {
-        match (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(value)) {
+        match (
+            HeaderName::from_bytes(name.as_bytes()),
+            HeaderValue::from_str(value),
+        ) {
             (Ok(name), Ok(value)) => drop(self.headers.insert(name, value)),
             // The value is not repeated: it may be a credential.
             _ => self.fail(Cause::Malformed(format!("header {name:?}"))),
@@ -158,7 +161,7 @@ impl Request {
     ///
     /// # Errors
     /// When there is no complete answer, or it is not of this type.
-    pub async fn into<T: DeserializeOwned>(self) -> Result<T, Error> {
+    pub async fn decode<T: DeserializeOwned>(self) -> Result<T, Error> {
         self.send().await?.decode().await
     }
 
@@ -180,6 +183,7 @@ impl Request {
         let uri: http::Uri = uri.parse().map_err(|error: http::uri::InvalidUri| {
             Error::new(Outcome::NotSent, &name, Cause::Malformed(error.to_string()))
         })?;
+        self.payload = self.client.shared.transport.prepare(self.payload);
         self.observe_size();
         let start = Instant::now();
         let answer = self.attempts(&name, &uri, span).await;
@@ -251,16 +255,31 @@ impl Request {
 
     fn answer(&self, name: &str, response: http::Response<Content>) -> Answer {
         let name = name.to_owned();
-        Answer::new(self.client.clone(), name, self.method.clone(), self.timeout, response)
+        Answer::new(
+            self.client.clone(),
+            name,
+            self.method.clone(),
+            self.timeout,
+            response,
+        )
     }
 
     async fn throttle(&self, reason: &str) {
-        let Some(throttle) = self.client.shared.throttle.as_ref().filter(|_| !self.is_watch) else {
+        let Some(throttle) = self
+            .client
+            .shared
+            .throttle
+            .as_ref()
+            .filter(|_| !self.is_watch)
+        else {
             return;
         };
         let delay = throttle.wait().await;
         throttle.report(delay, reason, self.method.as_str(), &self.path);
-        self.client.options().metrics.throttled(&self.method, self.host(), delay);
+        self.client
+            .options()
+            .metrics
+            .throttled(&self.method, self.host(), delay);
     }
 
     fn count(&self, code: &str, attempt: u32, span: &tracing::Span) {
@@ -273,7 +292,7 @@ impl Request {
     }
 
     fn observe_size(&self) {
-        // A document has no size until it is written; in process it never is.
+        // A document that does not leave the process has no size.
         if let Payload::Bytes(bytes) = &self.payload {
             let metrics = &self.client.options().metrics;
             metrics.request_size(&self.method, self.host(), bytes.len());

@@ -29,7 +29,9 @@ pub(super) fn wait_before_retry(
         Cause::Status(status) => {
             let code = StatusCode::from_u16(status.code).ok()?;
             let is_asked = code == StatusCode::TOO_MANY_REQUESTS || code.is_server_error();
-            retry_after.filter(|_| is_asked && is_safe).map(|wait| wait.min(WAIT_LIMIT))
+            retry_after
+                .filter(|_| is_asked && is_safe)
+                .map(|wait| wait.min(WAIT_LIMIT))
         }
         Cause::Connection(source) if *method == Method::GET && is_broken(source.as_ref()) => {
             Some(BROKEN_CONNECTION_WAIT)
@@ -41,13 +43,14 @@ pub(super) fn wait_before_retry(
 /// The words of client-go for why a request is repeated.
 pub(super) fn reason(attempt: u32, wait: Duration, error: &Error) -> String {
     let why = match error.cause() {
-        Cause::Status(status) if status.code == 429 => {
-            "due to server-side throttling".to_owned()
-        }
+        Cause::Status(status) if status.code == 429 => "due to server-side throttling".to_owned(),
         Cause::Status(status) => status.code.to_string(),
         cause => format!("due to retryable error, error: {cause}"),
     };
-    format!("retries: {attempt}, retry-after: {}s - retry-reason: {why}", wait.as_secs())
+    format!(
+        "retries: {attempt}, retry-after: {}s - retry-reason: {why}",
+        wait.as_secs()
+    )
 }
 
 /// Whether the peer closed the connection while we waited for an answer.
@@ -59,6 +62,9 @@ fn is_broken(source: &(dyn std::error::Error + 'static)) -> bool {
             .is_some_and(|error| error.is_incomplete_message() || error.is_closed());
         let kind = io_kind(error);
         is_early_end
-            || matches!(kind, Some(BrokenPipe | ConnectionAborted | ConnectionReset | UnexpectedEof))
+            || matches!(
+                kind,
+                Some(BrokenPipe | ConnectionAborted | ConnectionReset | UnexpectedEof)
+            )
     })
 }

@@ -23,7 +23,10 @@ pub struct RateLimit {
 
 impl RateLimit {
     /// What a manager of controllers gets by default.
-    pub const MANAGER: Self = Self { qps: 20.0, burst: 30 };
+    pub const MANAGER: Self = Self {
+        qps: 20.0,
+        burst: 30,
+    };
 }
 
 /// A token bucket. It starts full.
@@ -55,8 +58,15 @@ impl Drop for Reserved<'_> {
 
 impl Throttle {
     pub(super) fn new(limit: RateLimit) -> Self {
-        let state = State { tokens: f64::from(limit.burst), filled: Instant::now(), logged: None };
-        Self { limit, state: Mutex::new(state) }
+        let state = State {
+            tokens: f64::from(limit.burst),
+            filled: Instant::now(),
+            logged: None,
+        };
+        Self {
+            limit,
+            state: Mutex::new(state),
+        }
     }
 
     /// Waits for a token; how long that took.
@@ -98,7 +108,9 @@ impl Throttle {
     fn may_log(&self) -> bool {
         let now = Instant::now();
         let mut state = self.state.lock();
-        let is_due = state.logged.is_none_or(|at| now - at >= VERY_LONG_WAIT_LOG_INTERVAL);
+        let is_due = state
+            .logged
+            .is_none_or(|at| now - at >= VERY_LONG_WAIT_LOG_INTERVAL);
         if is_due {
             state.logged = Some(now);
         }
@@ -112,7 +124,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_burst_passes_at_once_and_the_rest_at_the_rate() {
-        let throttle = Throttle::new(RateLimit { qps: 10.0, burst: 3 });
+        let throttle = Throttle::new(RateLimit {
+            qps: 10.0,
+            burst: 3,
+        });
         let mut waits = Vec::new();
         for _ in 0..5 {
             waits.push(throttle.wait().await.as_millis());
@@ -124,7 +139,9 @@ mod tests {
     async fn a_request_given_up_while_it_waits_costs_nothing() {
         let throttle = Throttle::new(RateLimit { qps: 1.0, burst: 1 });
         throttle.wait().await;
-        tokio::time::timeout(Duration::from_millis(1), throttle.wait()).await.unwrap_err();
+        tokio::time::timeout(Duration::from_millis(1), throttle.wait())
+            .await
+            .unwrap_err();
         let start = Instant::now();
         throttle.wait().await;
         assert_eq!(start.elapsed().as_millis(), 999);
@@ -132,7 +149,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn idle_time_fills_no_more_than_the_burst() {
-        let throttle = Throttle::new(RateLimit { qps: 100.0, burst: 2 });
+        let throttle = Throttle::new(RateLimit {
+            qps: 100.0,
+            burst: 2,
+        });
         tokio::time::advance(Duration::from_secs(60)).await;
         assert_eq!(throttle.wait().await, Duration::ZERO);
         assert_eq!(throttle.wait().await, Duration::ZERO);

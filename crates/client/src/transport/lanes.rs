@@ -55,17 +55,23 @@ impl Drop for Place {
 
 impl Lanes {
     pub(super) fn new(make: impl Fn() -> Lane + Send + Sync + 'static) -> Self {
-        let watches = WatchLanes { make: Box::new(make), lanes: Mutex::default() };
-        Self { short: (watches.make)(), watches: Arc::new(watches) }
+        let watches = WatchLanes {
+            make: Box::new(make),
+            lanes: Mutex::default(),
+        };
+        Self {
+            short: (watches.make)(),
+            watches: Arc::new(watches),
+        }
     }
 }
 
 impl WatchLanes {
     fn take(&self) -> (Lane, Place) {
         let mut lanes = self.lanes.lock();
-        let free = lanes.iter().position(|(_, used)| {
-            used.load(Ordering::Relaxed) < WATCHES_PER_CONNECTION
-        });
+        let free = lanes
+            .iter()
+            .position(|(_, used)| used.load(Ordering::Relaxed) < WATCHES_PER_CONNECTION);
         let at = free.unwrap_or_else(|| {
             lanes.push(((self.make)(), Arc::default()));
             lanes.len() - 1
@@ -96,7 +102,10 @@ impl Service<http::Request<Full<Bytes>>> for Lanes {
         };
         Box::pin(async move {
             let response = lane.oneshot(request).await?;
-            Ok(response.map(|body| LaneBody { body, _place: place }))
+            Ok(response.map(|body| LaneBody {
+                body,
+                _place: place,
+            }))
         })
     }
 }

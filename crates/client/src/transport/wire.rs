@@ -21,9 +21,10 @@ use super::{BoxError, Transport};
 use crate::config::{ConfigError, redact};
 
 /// A silent connection is probed after this time and given up after the next, as client-go does:
-/// a dead peer is noticed within 45 seconds.
-const READ_IDLE_TIMEOUT: Duration = Duration::from_secs(30);
-const PING_TIMEOUT: Duration = Duration::from_secs(15);
+/// a dead peer is noticed within 45 seconds. The names are those of environment variables that
+/// override them.
+const READ_IDLE_TIMEOUT: (&str, u64) = ("HTTP2_READ_IDLE_TIMEOUT_SECONDS", 30);
+const PING_TIMEOUT: (&str, u64) = ("HTTP2_PING_TIMEOUT_SECONDS", 15);
 
 /// Bytes a server may send on one stream before we have read them. This bounds what a list that is
 /// not being read holds in memory.
@@ -55,21 +56,28 @@ pub(crate) fn connect(config: &kube_client::Config) -> Result<Transport, ConfigE
                 let tls = config.rustls_https_connector_with_connector(tcp);
                 lanes(config, tunnel(proxy, tls.map_err(ConfigError::tls)?))?
             }
-            _ => return Err(ConfigError::proxy(redact(proxy))),
+            _ => return Err(ConfigError::proxy(&redact(proxy))),
         },
     };
-    let service = config.extra_headers_layer().map_err(ConfigError::headers)?.layer(lanes);
+    let service = config
+        .extra_headers_layer()
+        .map_err(ConfigError::headers)?
+        .layer(lanes);
     let base = config.base_uri_layer();
-    Ok(match config.auth_layer().map_err(ConfigError::credentials)? {
-        Some(auth) => Transport::http(base.layer(auth.layer(service))),
-        None => Transport::http(base.layer(service)),
-    })
+    Ok(
+        match config.auth_layer().map_err(ConfigError::credentials)? {
+            Some(auth) => Transport::http(base.layer(auth.layer(service))),
+            None => Transport::http(base.layer(service)),
+        },
+    )
 }
 
 /// Passes the user and password of a proxy's address on to the proxy.
 fn tunnel<C>(proxy: &http::Uri, connector: C) -> Tunnel<C> {
     let tunnel = Tunnel::new(proxy.clone(), connector);
-    let credentials = proxy.authority().and_then(|it| it.as_str().rsplit_once('@'));
+    let credentials = proxy
+        .authority()
+        .and_then(|it| it.as_str().rsplit_once('@'));
     match credentials.and_then(|(userinfo, _)| basic(userinfo)) {
         Some(header) => tunnel.with_auth(header),
         None => tunnel,
@@ -78,7 +86,8 @@ fn tunnel<C>(proxy: &http::Uri, connector: C) -> Tunnel<C> {
 
 fn basic(userinfo: &str) -> Option<http::HeaderValue> {
     let plain = percent_encoding::percent_decode_str(userinfo).collect::<Vec<u8>>();
-    let mut header = http::HeaderValue::from_str(&format!("Basic {}", STANDARD.encode(plain))).ok()?;
+    let mut header =
+        http::HeaderValue::from_str(&format!("Basic {}", STANDARD.encode(plain))).ok()?;
     header.set_sensitive(true);
     Some(header)
 }
@@ -91,9 +100,14 @@ where
     H::Error: Into<BoxError>,
 {
     let tls = config.rustls_client_config().map_err(ConfigError::tls)?;
-    let mut builder = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
+    let mut builder = HttpsConnectorBuilder::new()
+        .with_tls_config(tls)
+        .https_or_http();
     if let Some(name) = &config.tls_server_name {
-        let name = name.clone().try_into().map_err(|_| ConfigError::server_name(name))?;
+        let name = name
+            .clone()
+            .try_into()
+            .map_err(|_| ConfigError::server_name(name))?;
         builder = builder.with_server_name_resolver(FixedServerNameResolver::new(name));
     }
     let connector = builder.enable_all_versions().wrap_connector(connector);
@@ -111,9 +125,14 @@ where
         .http2_initial_connection_window_size(CONNECTION_WINDOW_BYTES)
         .http2_max_frame_size(FRAME_BYTES)
         .http2_max_header_list_size(HEADER_BYTES)
-        .http2_keep_alive_interval(READ_IDLE_TIMEOUT)
-        .http2_keep_alive_timeout(PING_TIMEOUT)
+        .http2_keep_alive_interval(seconds(READ_IDLE_TIMEOUT))
+        .http2_keep_alive_timeout(seconds(PING_TIMEOUT))
         .http2_keep_alive_while_idle(true)
         .build(connector);
     BoxCloneSyncService::new(client.map_err(BoxError::from))
+}
+
+fn seconds((variable, default): (&str, u64)) -> Duration {
+    let chosen = std::env::var(variable).ok().and_then(|text| text.parse().ok());
+    Duration::from_secs(chosen.unwrap_or(default))
 }

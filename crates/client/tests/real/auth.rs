@@ -5,7 +5,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, ServiceAccount};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret, ServiceAccount};
 use windlass_client::{Api, Clientset, Config, ListOptions, Outcome, RestClient, WriteOptions};
 use windlass_core::{Doc, doc};
 use windlass_envtest::ControlPlane;
@@ -16,11 +16,26 @@ use crate::setup::{named, namespace, server};
 async fn token(client: &Clientset, space: &str) -> String {
     namespace(client, space).await;
     let accounts: Api<ServiceAccount> = client.api().namespaced(space);
-    let account = ServiceAccount { metadata: named("robot"), ..ServiceAccount::default() };
-    accounts.create(&account, &WriteOptions::default()).await.unwrap();
-    let spec = TokenRequestSpec { expiration_seconds: Some(600), ..TokenRequestSpec::default() };
-    let request = TokenRequest { spec: Some(spec), ..TokenRequest::default() };
-    let answer = accounts.create_token("robot", &request, &WriteOptions::default()).await.unwrap();
+    let account = ServiceAccount {
+        metadata: named("robot"),
+        ..ServiceAccount::default()
+    };
+    accounts
+        .create(&account, &WriteOptions::default())
+        .await
+        .unwrap();
+    let spec = TokenRequestSpec {
+        expiration_seconds: Some(600),
+        ..TokenRequestSpec::default()
+    };
+    let request = TokenRequest {
+        spec: Some(spec),
+        ..TokenRequest::default()
+    };
+    let answer = accounts
+        .create_token("robot", &request, &WriteOptions::default())
+        .await
+        .unwrap();
     answer.status.unwrap().token.unwrap()
 }
 
@@ -41,7 +56,10 @@ async fn connect(path: &Path) -> Clientset {
 
 /// Who the server takes the client for: the name is in its refusal.
 async fn refused_as(client: &Clientset) -> String {
-    let secrets = client.api::<Namespace>().delete("default", &Default::default()).await;
+    let secrets = client
+        .api::<Namespace>()
+        .delete("default", &Default::default())
+        .await;
     let error = secrets.unwrap_err();
     assert!(error.is_forbidden(), "{error:?}");
     error.to_string()
@@ -49,7 +67,9 @@ async fn refused_as(client: &Clientset) -> String {
 
 #[tokio::test]
 async fn a_token_from_the_file_a_token_file_or_a_plug_in_names_the_service_account() {
-    let Some((server, client)) = server().await else { return };
+    let Some((server, client)) = server().await else {
+        return;
+    };
     let token = token(&client, "auth-token").await;
     let user = "system:serviceaccount:auth-token:robot";
 
@@ -58,7 +78,11 @@ async fn a_token_from_the_file_a_token_file_or_a_plug_in_names_the_service_accou
 
     let file = server.directory().join("robot.token");
     std::fs::write(&file, &token).unwrap();
-    let by_file = with_user(server, "by-file.json", doc!({ "tokenFile": file.to_str().unwrap() }));
+    let by_file = with_user(
+        server,
+        "by-file.json",
+        doc!({ "tokenFile": file.to_str().unwrap() }),
+    );
     assert!(refused_as(&connect(&by_file).await).await.contains(user));
 
     let plug_in = plug_in(server, "plug-in", &token);
@@ -81,17 +105,25 @@ fn plug_in(server: &ControlPlane, name: &str, token: &str) -> PathBuf {
     });
     let json = String::from_utf8(credential.to_json()).unwrap();
     let mut options = std::fs::OpenOptions::new();
-    let mut file = options.create_new(true).write(true).mode(0o755).open(&path).unwrap();
+    let mut file = options
+        .create_new(true)
+        .write(true)
+        .mode(0o755)
+        .open(&path)
+        .unwrap();
     write!(file, "#!/bin/sh\ncat <<'END'\n{json}\nEND\n").unwrap();
     path
 }
 
 /// A well-formed token that this server never signed, long expired.
-const EXPIRED: &str = "eyJhbGciOiJSUzI1NiJ9.eyJleHAiOjEwMDAwMDAwMDAsInN1YiI6InJvYm90In0.c2lnbmF0dXJl";
+const EXPIRED: &str =
+    "eyJhbGciOiJSUzI1NiJ9.eyJleHAiOjEwMDAwMDAwMDAsInN1YiI6InJvYm90In0.c2lnbmF0dXJl";
 
 #[tokio::test]
 async fn an_expired_token_is_unauthorized() {
-    let Some((server, _)) = server().await else { return };
+    let Some((server, _)) = server().await else {
+        return;
+    };
     let path = with_user(server, "expired.json", doc!({ "token": EXPIRED }));
     let client = connect(&path).await;
     let maps: Api<ConfigMap> = client.api().namespaced("default");
@@ -104,7 +136,9 @@ async fn an_expired_token_is_unauthorized() {
 
 #[tokio::test]
 async fn the_administrator_may_act_as_somebody_else() {
-    let Some((server, _)) = server().await else { return };
+    let Some((server, _)) = server().await else {
+        return;
+    };
     let config = Config::from_file(server.kubeconfig()).await.unwrap();
     let config = config.impersonate("somebody", &["a-group"]);
     let client = Clientset::new(RestClient::connect(&config).await.unwrap());
@@ -113,10 +147,44 @@ async fn the_administrator_may_act_as_somebody_else() {
 
 #[tokio::test]
 async fn a_certificate_of_another_authority_is_not_trusted() {
-    let Some((server, _)) = server().await else { return };
+    let Some((server, _)) = server().await else {
+        return;
+    };
     let url = server.url();
-    let client = RestClient::connect(&Config::from_url(&url).unwrap()).await.unwrap();
+    let client = RestClient::connect(&Config::from_url(&url).unwrap())
+        .await
+        .unwrap();
     let error = client.get("/version").into_doc().await.unwrap_err();
     assert_eq!(error.outcome(), Outcome::NotSent, "{error:?}");
     assert!(error.to_string().contains("certificate"), "{error}");
+}
+
+#[tokio::test]
+async fn http2_at_the_finest_log_level_shows_no_token_and_no_secret_data() {
+    const CANARY: &str = "canary-5b7d20";
+    let Some((server, client)) = server().await else {
+        return;
+    };
+    let token = token(&client, "auth-log").await;
+    let (log, _guard) = crate::log::everything();
+    let admin = connect(server.kubeconfig()).await;
+    let secrets: Api<Secret> = admin.api().namespaced("auth-log");
+    let secret = Secret {
+        metadata: named("s"),
+        string_data: Some([("key".to_owned(), CANARY.to_owned())].into()),
+        ..Secret::default()
+    };
+    secrets
+        .create(&secret, &WriteOptions::default())
+        .await
+        .unwrap();
+    secrets.list(&ListOptions::default()).await.unwrap();
+    let path = with_user(server, "logged.json", doc!({ "token": &*token }));
+    refused_as(&connect(&path).await).await;
+    let log = log.text();
+    assert!(log.contains("h2::"), "HTTP/2 is in use and its log is seen");
+    let encoded = "Y2FuYXJ5LTViN2QyMA";
+    for secret in [CANARY, encoded, &token] {
+        assert!(!log.contains(secret), "{secret} is in the log");
+    }
 }

@@ -1,14 +1,16 @@
 //! What a real server serves.
 
-use windlass_client::{DiscoveryClient, DiscoveryError, RestClient, Transport};
 use windlass_client::{Config, Payload};
+use windlass_client::{DiscoveryClient, DiscoveryError, RestClient, Transport};
 use windlass_core::{Gvk, Gvr};
 
 use crate::setup::server;
 
 #[tokio::test]
 async fn names_resolve_as_kubectl_resolves_them() {
-    let Some((_, client)) = server().await else { return };
+    let Some((_, client)) = server().await else {
+        return;
+    };
     let discovery = DiscoveryClient::new(client.rest().clone());
     for (name, group, version, resource) in [
         ("deploy", "apps", "v1", "deployments"),
@@ -21,7 +23,12 @@ async fn names_resolve_as_kubectl_resolves_them() {
         ("events", "", "v1", "events"),
         ("events.events.k8s.io", "events.k8s.io", "v1", "events"),
         ("hpa", "autoscaling", "v2", "horizontalpodautoscalers"),
-        ("crd", "apiextensions.k8s.io", "v1", "customresourcedefinitions"),
+        (
+            "crd",
+            "apiextensions.k8s.io",
+            "v1",
+            "customresourcedefinitions",
+        ),
     ] {
         let found = discovery.resolve(name).await.unwrap();
         let place = (found.gvr.group(), found.gvr.version(), found.gvr.resource());
@@ -29,16 +36,24 @@ async fn names_resolve_as_kubectl_resolves_them() {
     }
     let unknown = discovery.resolve("gizmos").await.unwrap_err();
     assert!(matches!(&unknown, DiscoveryError::Unknown { name } if name == "gizmos"));
-    assert_eq!(unknown.to_string(), "the server doesn't have a resource type \"gizmos\"");
+    assert_eq!(
+        unknown.to_string(),
+        "the server doesn't have a resource type \"gizmos\""
+    );
 }
 
 #[tokio::test]
 async fn kinds_and_resources_lead_to_each_other() {
-    let Some((_, client)) = server().await else { return };
+    let Some((_, client)) = server().await else {
+        return;
+    };
     let discovery = DiscoveryClient::new(client.rest().clone());
     let kind = Gvk::constant("resource.k8s.io", "v1", "ResourceClaim");
     let claims = discovery.resource_of(&kind).await.unwrap();
-    assert_eq!(claims.gvr, Gvr::constant("resource.k8s.io", "v1", "resourceclaims"));
+    assert_eq!(
+        claims.gvr,
+        Gvr::constant("resource.k8s.io", "v1", "resourceclaims")
+    );
     assert!(claims.is_namespaced);
     assert_eq!(discovery.kind_of(&claims.gvr).await.unwrap(), kind);
     let known = discovery.discovery().await.unwrap();
@@ -47,7 +62,12 @@ async fn kinds_and_resources_lead_to_each_other() {
         assert!(pods.subresources.iter().any(|it| it == part), "{part}");
     }
     assert!(pods.verbs.iter().any(|verb| verb == "watch"));
-    assert!(known.category("all").iter().any(|it| it.gvr.resource() == "deployments"));
+    assert!(
+        known
+            .category("all")
+            .iter()
+            .any(|it| it.gvr.resource() == "deployments")
+    );
     assert_eq!(known.groups[0].name, "");
     let version = discovery.server_version().await.unwrap();
     assert!(version.str_at("/gitVersion").starts_with("v1."));
@@ -78,16 +98,25 @@ impl tower::Service<http::Request<Payload>> for Legacy {
 
 #[tokio::test]
 async fn the_old_form_tells_the_same() {
-    let Some((server, client)) = server().await else { return };
+    let Some((server, client)) = server().await else {
+        return;
+    };
     let config = Config::from_file(server.kubeconfig()).await.unwrap();
     let transport = Transport::new(Legacy(config.transport().await.unwrap()));
     let legacy = DiscoveryClient::new(RestClient::new(transport, config.rest_options()));
     let aggregated = DiscoveryClient::new(client.rest().clone());
-    let (old, new) = (legacy.discovery().await.unwrap(), aggregated.discovery().await.unwrap());
+    let (old, new) = (
+        legacy.discovery().await.unwrap(),
+        aggregated.discovery().await.unwrap(),
+    );
     assert!(old.failed.is_empty() && new.failed.is_empty());
     let builtin = |name: &str| !name.ends_with("windlass.dev");
     let groups = |all: &windlass_client::Discovery| -> Vec<_> {
-        all.groups.iter().filter(|group| builtin(&group.name)).cloned().collect()
+        all.groups
+            .iter()
+            .filter(|group| builtin(&group.name))
+            .cloned()
+            .collect()
     };
     assert_eq!(groups(&old), groups(&new));
     for resource in new.resources.iter().filter(|it| builtin(it.gvr.group())) {

@@ -22,7 +22,12 @@ fn example(name: &str) -> PathBuf {
 #[test]
 fn the_examples_end_by_themselves() {
     let Some(server) = real_server() else { return };
-    for name in ["rest_client", "clientset", "dynamic_client", "discovery_client"] {
+    for name in [
+        "rest_client",
+        "clientset",
+        "dynamic_client",
+        "discovery_client",
+    ] {
         let output = Command::new(example(name))
             .env("KUBECONFIG", server.kubeconfig())
             .output()

@@ -1,6 +1,14 @@
 //! The clients against a real kube-apiserver. Without its binaries these tests return early; see
 //! `windlass_envtest`.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "the functions that tests share are tests as well"
+)]
+
+#[path = "../shared/log.rs"]
+mod log;
+
 mod auth;
 mod discovery;
 mod dynamic;

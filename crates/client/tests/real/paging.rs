@@ -27,11 +27,18 @@ async fn five_thousand_config_maps_come_in_pages_and_an_expired_token_is_survive
 
     let options = ListOptions::default().limit(400);
     let first = maps.list(&options).await.unwrap();
-    assert_eq!((first.items.len(), first.head.remaining()), (400, Some(4600)));
+    assert_eq!(
+        (first.items.len(), first.head.remaining()),
+        (400, Some(4600))
+    );
     let all = maps.list_all(&options).await.unwrap();
     assert_eq!(all.items.len(), COUNT);
     assert_eq!(all.head.continue_token(), "");
-    let mut stream = maps.dynamic().list_stream(&ListOptions::default()).await.unwrap();
+    let mut stream = maps
+        .dynamic()
+        .list_stream(&ListOptions::default())
+        .await
+        .unwrap();
     let mut streamed = 0;
     while let Some(item) = stream.next().await {
         item.unwrap();
@@ -41,11 +48,17 @@ async fn five_thousand_config_maps_come_in_pages_and_an_expired_token_is_survive
     assert!(!stream.head().resource_version().is_empty());
 
     let token = first.head.continue_token().to_owned();
-    let next = ListOptions { continue_token: token, ..options };
+    let next = ListOptions {
+        continue_token: token,
+        ..options
+    };
     let expired = until_expired(&maps, &next).await;
     assert!(expired.is_gone(), "{expired:?}");
     // The pager reads everything in one piece instead.
-    let whole = maps.list_all(&ListOptions { limit: 400, ..next }).await.unwrap();
+    let whole = maps
+        .list_all(&ListOptions { limit: 400, ..next })
+        .await
+        .unwrap();
     assert!(whole.items.len() > COUNT);
     assert!(whole.undecodable.is_empty());
 }

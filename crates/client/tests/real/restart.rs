@@ -1,7 +1,9 @@
 //! A server that goes away and comes back.
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use windlass_client::{Api, Clientset, Config, Outcome, RestClient, WatchEvent, WatchOptions, WriteOptions};
+use windlass_client::{
+    Api, Clientset, Config, Outcome, RestClient, WatchEvent, WatchOptions, WriteOptions,
+};
 use windlass_envtest::{ControlPlane, Options};
 
 use crate::setup::{config_map, namespace};
@@ -29,17 +31,25 @@ async fn a_watch_ends_with_its_server_and_is_resumed_where_it_was() {
     let last = watch.next().await;
     assert!(!matches!(last, Some(Ok(_))), "{last:?}");
     assert!(watch.next().await.is_none());
-    let refused = maps.create(&config_map("b", "1"), &plain).await.unwrap_err();
+    let refused = maps
+        .create(&config_map("b", "1"), &plain)
+        .await
+        .unwrap_err();
     assert!(refused.is_connection_refused(), "{refused:?}");
     assert_eq!(refused.outcome(), Outcome::NotSent);
 
     server.restart_apiserver().unwrap();
-    assert!(is_gone(&maps, "1").await, "a server keeps no events from before its start");
+    assert!(
+        is_gone(&maps, "1").await,
+        "a server keeps no events from before its start"
+    );
     maps.create(&config_map("b", "1"), &plain).await.unwrap();
     let seen = first.metadata.resource_version.unwrap();
     let mut watch = maps.watch(&WatchOptions::from(seen)).await.unwrap();
     let event = watch.next().await.unwrap().unwrap();
-    let WatchEvent::Added(map) = event else { panic!("{event:?}") };
+    let WatchEvent::Added(map) = event else {
+        panic!("{event:?}")
+    };
     assert_eq!(map.metadata.name.as_deref(), Some("b"));
 }
 

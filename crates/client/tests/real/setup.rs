@@ -9,17 +9,30 @@ use windlass_envtest::{ControlPlane, real_server};
 pub(crate) async fn server() -> Option<(&'static ControlPlane, Clientset)> {
     let server = real_server()?;
     let config = Config::from_file(server.kubeconfig()).await.unwrap();
-    Some((server, Clientset::new(RestClient::connect(&config).await.unwrap())))
+    Some((
+        server,
+        Clientset::new(RestClient::connect(&config).await.unwrap()),
+    ))
 }
 
 /// Makes a namespace of this name.
 pub(crate) async fn namespace(client: &Clientset, name: &str) {
-    let namespace = Namespace { metadata: named(name), ..Namespace::default() };
-    client.api::<Namespace>().create(&namespace, &WriteOptions::default()).await.unwrap();
+    let namespace = Namespace {
+        metadata: named(name),
+        ..Namespace::default()
+    };
+    client
+        .api::<Namespace>()
+        .create(&namespace, &WriteOptions::default())
+        .await
+        .unwrap();
 }
 
 pub(crate) fn named(name: &str) -> ObjectMeta {
-    ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() }
+    ObjectMeta {
+        name: Some(name.to_owned()),
+        ..ObjectMeta::default()
+    }
 }
 
 pub(crate) fn config_map(name: &str, value: &str) -> ConfigMap {

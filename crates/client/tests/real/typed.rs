@@ -23,13 +23,18 @@ fn plain() -> WriteOptions {
 
 #[tokio::test]
 async fn config_maps_are_created_read_updated_and_deleted() {
-    let Some((_, client)) = server().await else { return };
+    let Some((_, client)) = server().await else {
+        return;
+    };
     namespace(&client, "typed-crud").await;
     let maps: Api<ConfigMap> = client.api().namespaced("typed-crud");
 
     let created = maps.create(&config_map("a", "1"), &plain()).await.unwrap();
     assert!(created.metadata.uid.is_some());
-    let again = maps.create(&config_map("a", "1"), &plain()).await.unwrap_err();
+    let again = maps
+        .create(&config_map("a", "1"), &plain())
+        .await
+        .unwrap_err();
     assert!(again.is_already_exists() && !again.is_conflict());
     assert_eq!(again.outcome(), Outcome::Rejected);
 
@@ -45,92 +50,171 @@ async fn config_maps_are_created_read_updated_and_deleted() {
 
     read.data = Some([("key".to_owned(), "2".to_owned())].into());
     let updated = maps.update(&read, &plain()).await.unwrap();
-    assert_ne!(updated.metadata.resource_version, read.metadata.resource_version);
+    assert_ne!(
+        updated.metadata.resource_version,
+        read.metadata.resource_version
+    );
     let stale = maps.update(&read, &plain()).await.unwrap_err();
     assert!(stale.is_conflict() && !stale.is_already_exists());
 
-    let invalid = maps.create(&config_map("Not a name", ""), &plain()).await.unwrap_err();
+    let invalid = maps
+        .create(&config_map("Not a name", ""), &plain())
+        .await
+        .unwrap_err();
     assert!(invalid.is_invalid());
-    assert_eq!(invalid.status().unwrap().details.as_ref().unwrap().causes[0].field, "metadata.name");
+    assert_eq!(
+        invalid.status().unwrap().details.as_ref().unwrap().causes[0].field,
+        "metadata.name"
+    );
 
-    assert!(matches!(maps.delete("a", &DeleteOptions::default()).await, Ok(Deletion::Done(_))));
-    assert!(maps.delete("a", &DeleteOptions::default()).await.unwrap_err().is_not_found());
+    assert!(matches!(
+        maps.delete("a", &DeleteOptions::default()).await,
+        Ok(Deletion::Done(_))
+    ));
+    assert!(
+        maps.delete("a", &DeleteOptions::default())
+            .await
+            .unwrap_err()
+            .is_not_found()
+    );
 }
 
 #[tokio::test]
 async fn a_dry_run_changes_nothing_and_strict_validation_refuses_unknown_fields() {
-    let Some((_, client)) = server().await else { return };
+    let Some((_, client)) = server().await else {
+        return;
+    };
     namespace(&client, "typed-dry").await;
     let maps: Api<ConfigMap> = client.api().namespaced("typed-dry");
-    maps.create(&config_map("a", "1"), &plain().dry_run()).await.unwrap();
+    maps.create(&config_map("a", "1"), &plain().dry_run())
+        .await
+        .unwrap();
     assert_eq!(maps.find("a").await.unwrap(), None);
 
-    let strict = WriteOptions { field_validation: Some(FieldValidation::Strict), ..plain() };
+    let strict = WriteOptions {
+        field_validation: Some(FieldValidation::Strict),
+        ..plain()
+    };
     let object = doc!({ "apiVersion": "v1", "kind": "ConfigMap",
         "metadata": { "name": "a" }, "nonsense": 1 });
     let error = maps.dynamic().create(&object, &strict).await.unwrap_err();
     assert!(error.to_string().contains("unknown field"), "{error}");
 
     maps.create(&config_map("a", "1"), &plain()).await.unwrap();
-    let options = DeleteOptions { is_dry_run: true, ..DeleteOptions::default() };
+    let options = DeleteOptions {
+        is_dry_run: true,
+        ..DeleteOptions::default()
+    };
     maps.delete("a", &options).await.unwrap();
     assert!(maps.find("a").await.unwrap().is_some());
 }
 
 #[tokio::test]
 async fn the_four_sorts_of_patch_change_an_object() {
-    let Some((_, client)) = server().await else { return };
+    let Some((_, client)) = server().await else {
+        return;
+    };
     namespace(&client, "typed-patch").await;
     let maps: Api<ConfigMap> = client.api().namespaced("typed-patch");
     maps.create(&config_map("a", "1"), &plain()).await.unwrap();
     let data = |map: &ConfigMap| format!("{:?}", map.data.clone().unwrap_or_default());
 
     let operations = doc!([{ "op": "replace", "path": "/data/key", "value": "json" }]);
-    let map = maps.patch("a", &Patch::Json(operations), &plain()).await.unwrap();
+    let map = maps
+        .patch("a", &Patch::Json(operations), &plain())
+        .await
+        .unwrap();
     assert_eq!(data(&map), r#"{"key": "json"}"#);
 
     let merge = doc!({ "data": { "key": null, "more": "merge" } });
-    let map = maps.patch("a", &Patch::Merge(merge), &plain()).await.unwrap();
+    let map = maps
+        .patch("a", &Patch::Merge(merge), &plain())
+        .await
+        .unwrap();
     assert_eq!(data(&map), r#"{"more": "merge"}"#);
 
     let strategic = doc!({ "data": { "$patch": "replace", "only": "strategic" } });
-    let map = maps.patch("a", &Patch::Strategic(strategic), &plain()).await.unwrap();
+    let map = maps
+        .patch("a", &Patch::Strategic(strategic), &plain())
+        .await
+        .unwrap();
     assert_eq!(data(&map), r#"{"only": "strategic"}"#);
 
-    let apply = |value: &str| Patch::Apply(doc!({ "apiVersion": "v1", "kind": "ConfigMap",
-        "metadata": { "name": "a" }, "data": { "applied": value } }));
+    let apply = |value: &str| {
+        Patch::Apply(doc!({ "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": { "name": "a" }, "data": { "applied": value } }))
+    };
     let nobody = maps.patch("a", &apply("1"), &plain()).await.unwrap_err();
     assert_eq!(nobody.outcome(), Outcome::NotSent);
-    let map = maps.patch("a", &apply("1"), &WriteOptions::manager("one")).await.unwrap();
+    let map = maps
+        .patch("a", &apply("1"), &WriteOptions::manager("one"))
+        .await
+        .unwrap();
     assert_eq!(data(&map), r#"{"applied": "1", "only": "strategic"}"#);
     let managers = map.metadata.managed_fields.unwrap();
-    assert!(managers.iter().any(|entry| entry.manager.as_deref() == Some("one")));
+    assert!(
+        managers
+            .iter()
+            .any(|entry| entry.manager.as_deref() == Some("one"))
+    );
 
-    let conflict = maps.patch("a", &apply("2"), &WriteOptions::manager("two")).await.unwrap_err();
+    let conflict = maps
+        .patch("a", &apply("2"), &WriteOptions::manager("two"))
+        .await
+        .unwrap_err();
     assert!(conflict.is_conflict());
-    let map = maps.patch("a", &apply("2"), &WriteOptions::manager("two").force()).await.unwrap();
+    let map = maps
+        .patch("a", &apply("2"), &WriteOptions::manager("two").force())
+        .await
+        .unwrap();
     assert_eq!(data(&map), r#"{"applied": "2", "only": "strategic"}"#);
 }
 
 fn deployment(name: &str) -> Deployment {
     let labels = Some([("app".to_owned(), name.to_owned())].into());
-    let container =
-        Container { name: "c".to_owned(), image: Some("i".to_owned()), ..Container::default() };
-    let template = PodTemplateSpec {
-        metadata: Some(ObjectMeta { labels: labels.clone(), ..ObjectMeta::default() }),
-        spec: Some(PodSpec { containers: vec![container], ..PodSpec::default() }),
+    let container = Container {
+        name: "c".to_owned(),
+        image: Some("i".to_owned()),
+        ..Container::default()
     };
-    let selector = LabelSelector { match_labels: labels, ..LabelSelector::default() };
-    let spec = DeploymentSpec { replicas: Some(3), selector, template, ..Default::default() };
-    Deployment { metadata: named(name), spec: Some(spec), ..Deployment::default() }
+    let template = PodTemplateSpec {
+        metadata: Some(ObjectMeta {
+            labels: labels.clone(),
+            ..ObjectMeta::default()
+        }),
+        spec: Some(PodSpec {
+            containers: vec![container],
+            ..PodSpec::default()
+        }),
+    };
+    let selector = LabelSelector {
+        match_labels: labels,
+        ..LabelSelector::default()
+    };
+    let spec = DeploymentSpec {
+        replicas: Some(3),
+        selector,
+        template,
+        ..Default::default()
+    };
+    Deployment {
+        metadata: named(name),
+        spec: Some(spec),
+        ..Deployment::default()
+    }
 }
 
 #[tokio::test]
 async fn status_and_scale_are_written_apart_from_the_object() {
-    let Some((_, client)) = server().await else { return };
+    let Some((_, client)) = server().await else {
+        return;
+    };
     namespace(&client, "typed-parts").await;
     let deployments: Api<Deployment> = client.api().namespaced("typed-parts");
-    let mut web = deployments.create(&deployment("web"), &plain()).await.unwrap();
+    let mut web = deployments
+        .create(&deployment("web"), &plain())
+        .await
+        .unwrap();
 
     web.status.get_or_insert_default().replicas = Some(2);
     web.spec.as_mut().unwrap().replicas = Some(99);
@@ -139,30 +223,51 @@ async fn status_and_scale_are_written_apart_from_the_object() {
     assert_eq!(web.spec.unwrap().replicas, Some(3));
 
     let patch = Patch::Merge(doc!({ "status": { "readyReplicas": 1 } }));
-    let web = deployments.patch_status("web", &patch, &plain()).await.unwrap();
+    let web = deployments
+        .patch_status("web", &patch, &plain())
+        .await
+        .unwrap();
     assert_eq!(web.status.unwrap().ready_replicas, Some(1));
 
     let scale = deployments.get_scale("web").await.unwrap();
     assert_eq!(scale.spec.as_ref().unwrap().replicas, Some(3));
     let spec = Some(ScaleSpec { replicas: Some(5) });
     let scale = Scale { spec, ..scale };
-    let scale = deployments.update_scale("web", &scale, &plain()).await.unwrap();
+    let scale = deployments
+        .update_scale("web", &scale, &plain())
+        .await
+        .unwrap();
     assert_eq!(scale.spec.unwrap().replicas, Some(5));
     let patch = Patch::Merge(doc!({ "spec": { "replicas": 6 } }));
-    let scale = deployments.patch_scale("web", &patch, &plain()).await.unwrap();
+    let scale = deployments
+        .patch_scale("web", &patch, &plain())
+        .await
+        .unwrap();
     assert_eq!(scale.spec.unwrap().replicas, Some(6));
 }
 
 fn pod(name: &str) -> Pod {
-    let container =
-        Container { name: "c".to_owned(), image: Some("i".to_owned()), ..Container::default() };
-    let spec = PodSpec { containers: vec![container], ..PodSpec::default() };
-    Pod { metadata: named(name), spec: Some(spec), ..Pod::default() }
+    let container = Container {
+        name: "c".to_owned(),
+        image: Some("i".to_owned()),
+        ..Container::default()
+    };
+    let spec = PodSpec {
+        containers: vec![container],
+        ..PodSpec::default()
+    };
+    Pod {
+        metadata: named(name),
+        spec: Some(spec),
+        ..Pod::default()
+    }
 }
 
 #[tokio::test]
 async fn pods_are_bound_and_evicted() {
-    let Some((_, client)) = server().await else { return };
+    let Some((_, client)) = server().await else {
+        return;
+    };
     namespace(&client, "typed-pods").await;
     let pods: Api<Pod> = client.api().namespaced("typed-pods");
     pods.create(&pod("a"), &plain()).await.unwrap();
@@ -172,13 +277,24 @@ async fn pods_are_bound_and_evicted() {
         name: Some("n1".to_owned()),
         ..ObjectReference::default()
     };
-    let binding = Binding { metadata: named("a"), target: node };
+    let binding = Binding {
+        metadata: named("a"),
+        target: node,
+    };
     pods.bind("a", &binding, &plain()).await.unwrap();
     let bound = pods.get("a").await.unwrap();
     assert_eq!(bound.spec.unwrap().node_name.as_deref(), Some("n1"));
-    assert!(pods.bind("a", &binding, &plain()).await.unwrap_err().is_conflict());
+    assert!(
+        pods.bind("a", &binding, &plain())
+            .await
+            .unwrap_err()
+            .is_conflict()
+    );
 
-    let eviction = Eviction { metadata: named("a"), ..Eviction::default() };
+    let eviction = Eviction {
+        metadata: named("a"),
+        ..Eviction::default()
+    };
     pods.evict("a", &eviction, &plain()).await.unwrap();
     let evicted = pods.get("a").await.unwrap();
     assert!(evicted.metadata.deletion_timestamp.is_some());
@@ -186,38 +302,68 @@ async fn pods_are_bound_and_evicted() {
 
 #[tokio::test]
 async fn a_service_account_gives_a_token() {
-    let Some((_, client)) = server().await else { return };
+    let Some((_, client)) = server().await else {
+        return;
+    };
     namespace(&client, "typed-token").await;
     let accounts: Api<ServiceAccount> = client.api().namespaced("typed-token");
-    let account = ServiceAccount { metadata: named("robot"), ..ServiceAccount::default() };
+    let account = ServiceAccount {
+        metadata: named("robot"),
+        ..ServiceAccount::default()
+    };
     accounts.create(&account, &plain()).await.unwrap();
-    let spec = TokenRequestSpec { expiration_seconds: Some(600), ..TokenRequestSpec::default() };
-    let request = TokenRequest { spec: Some(spec), ..TokenRequest::default() };
-    let answer = accounts.create_token("robot", &request, &plain()).await.unwrap();
+    let spec = TokenRequestSpec {
+        expiration_seconds: Some(600),
+        ..TokenRequestSpec::default()
+    };
+    let request = TokenRequest {
+        spec: Some(spec),
+        ..TokenRequest::default()
+    };
+    let answer = accounts
+        .create_token("robot", &request, &plain())
+        .await
+        .unwrap();
     assert!(answer.status.unwrap().token.is_some());
 }
 
 #[tokio::test]
 async fn a_deletion_obeys_its_preconditions_and_its_policy() {
-    let Some((_, client)) = server().await else { return };
+    let Some((_, client)) = server().await else {
+        return;
+    };
     namespace(&client, "typed-delete").await;
     let maps: Api<ConfigMap> = client.api().namespaced("typed-delete");
     let map = maps.create(&config_map("a", "1"), &plain()).await.unwrap();
 
-    let other = maps.delete("a", &DeleteOptions::uid("another")).await.unwrap_err();
+    let other = maps
+        .delete("a", &DeleteOptions::uid("another"))
+        .await
+        .unwrap_err();
     assert!(other.is_conflict(), "{other:?}");
     let version = Some("1".to_owned());
-    let old = DeleteOptions { resource_version: version, ..DeleteOptions::default() };
+    let old = DeleteOptions {
+        resource_version: version,
+        ..DeleteOptions::default()
+    };
     assert!(maps.delete("a", &old).await.unwrap_err().is_conflict());
-    let foreground = DeleteOptions::uid(map.metadata.uid.unwrap()).propagate(Propagation::Foreground);
+    let foreground =
+        DeleteOptions::uid(map.metadata.uid.unwrap()).propagate(Propagation::Foreground);
     let started = maps.delete("a", &foreground).await.unwrap();
-    let Deletion::Started(doc) = started else { panic!("a finalizer holds it") };
-    assert_eq!(doc.at("/metadata/finalizers"), &doc!(["foregroundDeletion"]));
+    let Deletion::Started(doc) = started else {
+        panic!("a finalizer holds it")
+    };
+    assert_eq!(
+        doc.at("/metadata/finalizers"),
+        &doc!(["foregroundDeletion"])
+    );
 }
 
 #[tokio::test]
 async fn a_collection_is_deleted_by_selector() {
-    let Some((_, client)) = server().await else { return };
+    let Some((_, client)) = server().await else {
+        return;
+    };
     namespace(&client, "typed-many").await;
     let maps: Api<ConfigMap> = client.api().namespaced("typed-many");
     for (name, app) in [("a", "x"), ("b", "x"), ("c", "y")] {
@@ -226,9 +372,15 @@ async fn a_collection_is_deleted_by_selector() {
         maps.create(&map, &plain()).await.unwrap();
     }
     let which = ListOptions::default().labels("app=x");
-    maps.delete_collection(&DeleteOptions::default(), &which).await.unwrap();
+    maps.delete_collection(&DeleteOptions::default(), &which)
+        .await
+        .unwrap();
     let left = maps.list(&ListOptions::default()).await.unwrap();
-    let names: Vec<_> = left.items.iter().filter_map(|map| map.metadata.name.as_deref()).collect();
+    let names: Vec<_> = left
+        .items
+        .iter()
+        .filter_map(|map| map.metadata.name.as_deref())
+        .collect();
     assert_eq!(names, ["c"]);
     let by_field = ListOptions::default().fields("metadata.name=nobody");
     assert!(maps.list(&by_field).await.unwrap().items.is_empty());
@@ -236,7 +388,9 @@ async fn a_collection_is_deleted_by_selector() {
 
 #[tokio::test]
 async fn writers_who_retry_on_conflict_all_get_their_turn() {
-    let Some((_, client)) = server().await else { return };
+    let Some((_, client)) = server().await else {
+        return;
+    };
     namespace(&client, "typed-turns").await;
     let maps: Api<ConfigMap> = client.api().namespaced("typed-turns");
     maps.create(&config_map("a", "0"), &plain()).await.unwrap();
@@ -258,11 +412,19 @@ async fn writers_who_retry_on_conflict_all_get_their_turn() {
 
 #[tokio::test]
 async fn a_cluster_scoped_kind_has_no_namespace() {
-    let Some((_, client)) = server().await else { return };
+    let Some((_, client)) = server().await else {
+        return;
+    };
     let namespaces: Api<Namespace> = client.api();
     let default = namespaces.get("default").await.unwrap();
     let list = namespaces.list_all(&ListOptions::default()).await.unwrap();
-    assert!(list.items.contains(&default) || list.items.iter().any(|it| it.metadata.uid == default.metadata.uid));
+    assert!(
+        list.items.contains(&default)
+            || list
+                .items
+                .iter()
+                .any(|it| it.metadata.uid == default.metadata.uid)
+    );
     let doc: Doc = namespaces.dynamic().get("default").await.unwrap();
     assert_eq!(doc.str_at("/kind"), "Namespace");
 }

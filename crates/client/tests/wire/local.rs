@@ -30,7 +30,10 @@ fn foo(name: &str) -> Doc {
 }
 
 fn answer(request: &http::Request<Payload>) -> Content {
-    match (request.method().as_str(), request.uri().query().unwrap_or_default()) {
+    match (
+        request.method().as_str(),
+        request.uri().query().unwrap_or_default(),
+    ) {
         ("POST", _) => match request.body() {
             Payload::Doc(doc) => Content::Doc(doc.with("/metadata/uid", "1").unwrap()),
             other => panic!("a document, not {other:?}"),
@@ -38,7 +41,9 @@ fn answer(request: &http::Request<Payload>) -> Content {
         (_, query) if query.contains("watch=true") => Content::Events(Events::new(Queue(
             [
                 Ok(WatchEvent::Added(foo("a"))),
-                Err(WatchError::Status(Status::failure(410, "Expired", "too old"))),
+                Err(WatchError::Status(Box::new(Status::failure(
+                    410, "Expired", "too old",
+                )))),
                 Ok(WatchEvent::Added(foo("never"))),
             ]
             .into(),
@@ -56,13 +61,19 @@ fn client() -> DynamicClient {
     let service = service_fn(|request: http::Request<Payload>| async move {
         Ok::<_, Infallible>(http::Response::new(answer(&request)))
     });
-    DynamicClient::new(RestClient::new(Transport::new(service), RestOptions::default()))
+    DynamicClient::new(RestClient::new(
+        Transport::new(service),
+        RestOptions::default(),
+    ))
 }
 
 #[tokio::test]
 async fn documents_cross_without_becoming_bytes() {
     let foos = client().resource(FOOS).namespaced("x");
-    let created = foos.create(&foo("a"), &WriteOptions::default()).await.unwrap();
+    let created = foos
+        .create(&foo("a"), &WriteOptions::default())
+        .await
+        .unwrap();
     assert_eq!(created, foo("a").with("/metadata/uid", "1").unwrap());
     let list = foos.list(&ListOptions::default()).await.unwrap();
     assert_eq!(list.items, [foo("a"), foo("b")]);
@@ -73,7 +84,10 @@ async fn documents_cross_without_becoming_bytes() {
 async fn events_end_with_the_error_that_ends_the_watch() {
     let foos = client().resource(FOOS);
     let mut watch = foos.watch(&WatchOptions::from("1")).await.unwrap();
-    assert_eq!(watch.next().await.unwrap().unwrap(), WatchEvent::Added(foo("a")));
+    assert_eq!(
+        watch.next().await.unwrap().unwrap(),
+        WatchEvent::Added(foo("a"))
+    );
     assert!(watch.next().await.unwrap().unwrap_err().is_gone());
     assert!(watch.next().await.is_none());
 }
@@ -106,7 +120,10 @@ impl Service<http::Request<Payload>> for Forbidding {
             return self.0.call(request);
         }
         let status = doc!({ "reason": "Forbidden", "message": "not today" });
-        let response = http::Response::builder().status(403).body(Content::Doc(status)).unwrap();
+        let response = http::Response::builder()
+            .status(403)
+            .body(Content::Doc(status))
+            .unwrap();
         Box::pin(async { Ok(response) })
     }
 }
@@ -117,9 +134,20 @@ async fn a_layer_sits_between_client_and_server() {
         Ok::<_, Infallible>(http::Response::new(answer(&request)))
     });
     let transport = Transport::new(service).layer(&Forbid);
-    let foos = DynamicClient::new(RestClient::new(transport, RestOptions::default())).resource(FOOS);
-    assert_eq!(foos.list(&ListOptions::default()).await.unwrap().items.len(), 2);
+    let foos =
+        DynamicClient::new(RestClient::new(transport, RestOptions::default())).resource(FOOS);
+    assert_eq!(
+        foos.list(&ListOptions::default())
+            .await
+            .unwrap()
+            .items
+            .len(),
+        2
+    );
     let error = foos.delete("a", &Default::default()).await.unwrap_err();
     assert!(error.is_forbidden());
-    assert_eq!(error.to_string(), "DELETE /apis/example.org/v1/foos/a: not today");
+    assert_eq!(
+        error.to_string(),
+        "DELETE /apis/example.org/v1/foos/a: not today"
+    );
 }

@@ -22,23 +22,42 @@ fn count(asked: &Arc<Mutex<Vec<String>>>) -> usize {
 async fn a_refusal_with_a_wait_is_repeated_after_it_whatever_the_verb() {
     for method in ["GET", "POST", "PUT", "PATCH", "DELETE"] {
         for code in [429, 503] {
-            let (client, asked) =
-                scripted(vec![Answer(code, Some(7), "{}"), Answer(200, None, r#"{"a":1}"#)]);
+            let (client, asked) = scripted(vec![
+                Answer(code, Some(7), "{}"),
+                Answer(200, None, r#"{"a":1}"#),
+            ]);
             let start = Instant::now();
-            let answer = client.request(method.parse().unwrap(), "/x").into_doc().await.unwrap();
+            let answer = client
+                .request(method.parse().unwrap(), "/x")
+                .into_doc()
+                .await
+                .unwrap();
             assert_eq!(answer, doc!({ "a": 1 }));
-            assert_eq!((count(&asked), start.elapsed().as_secs()), (2, 7), "{method} {code}");
+            assert_eq!(
+                (count(&asked), start.elapsed().as_secs()),
+                (2, 7),
+                "{method} {code}"
+            );
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_may_have_been_done_is_repeated_only_where_twice_is_the_same_as_once() {
-    for (method, attempts) in [("GET", 2), ("PUT", 2), ("DELETE", 2), ("POST", 1), ("PATCH", 1)] {
+    for (method, attempts) in [
+        ("GET", 2),
+        ("PUT", 2),
+        ("DELETE", 2),
+        ("POST", 1),
+        ("PATCH", 1),
+    ] {
         for code in [500, 504] {
             let (client, asked) =
                 scripted(vec![Answer(code, Some(1), "{}"), Answer(200, None, "{}")]);
-            let answer = client.request(method.parse().unwrap(), "/x").into_doc().await;
+            let answer = client
+                .request(method.parse().unwrap(), "/x")
+                .into_doc()
+                .await;
             assert_eq!(count(&asked), attempts, "{method} {code}");
             if let Err(error) = answer {
                 assert_eq!(error.outcome(), Outcome::Unknown);
@@ -58,16 +77,28 @@ async fn without_a_wait_nothing_is_repeated() {
 
 #[tokio::test(start_paused = true)]
 async fn a_broken_connection_is_repeated_for_reads_only() {
-    let broken = || Broken { may_have_arrived: true };
+    let broken = || Broken {
+        may_have_arrived: true,
+    };
     let (client, asked) = scripted(vec![broken(), Answer(200, None, "{}")]);
     client.get("/x").into_doc().await.unwrap();
     assert_eq!(count(&asked), 2);
     for method in ["POST", "PUT", "PATCH", "DELETE"] {
         let (client, asked) = scripted(vec![broken()]);
-        let error = client.request(method.parse().unwrap(), "/x").into_doc().await.unwrap_err();
-        assert_eq!((count(&asked), error.outcome()), (1, Outcome::Unknown), "{method}");
+        let error = client
+            .request(method.parse().unwrap(), "/x")
+            .into_doc()
+            .await
+            .unwrap_err();
+        assert_eq!(
+            (count(&asked), error.outcome()),
+            (1, Outcome::Unknown),
+            "{method}"
+        );
     }
-    let (client, _) = scripted(vec![Broken { may_have_arrived: false }]);
+    let (client, _) = scripted(vec![Broken {
+        may_have_arrived: false,
+    }]);
     let error = client.post("/x").into_doc().await.unwrap_err();
     assert_eq!(error.outcome(), Outcome::NotSent);
 }
@@ -84,7 +115,10 @@ async fn ten_repetitions_are_enough() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_cannot_impose_a_wait_of_days() {
-    let (client, _) = scripted(vec![Answer(429, Some(1 << 40), "{}"), Answer(200, None, "{}")]);
+    let (client, _) = scripted(vec![
+        Answer(429, Some(1 << 40), "{}"),
+        Answer(200, None, "{}"),
+    ]);
     let start = Instant::now();
     client.get("/x").into_doc().await.unwrap();
     assert_eq!(start.elapsed().as_secs(), 60);
@@ -92,10 +126,19 @@ async fn a_server_cannot_impose_a_wait_of_days() {
 
 #[tokio::test]
 async fn a_status_is_told_apart_by_its_reason() {
-    let cases: [(u16, &str, fn(&Error) -> bool); 8] = [
-        (404, r#"{"reason":"NotFound","message":"pods \"a\" not found"}"#, Error::is_not_found),
+    type Case = (u16, &'static str, fn(&Error) -> bool);
+    let cases: [Case; 8] = [
+        (
+            404,
+            r#"{"reason":"NotFound","message":"pods \"a\" not found"}"#,
+            Error::is_not_found,
+        ),
         (409, r#"{"reason":"Conflict"}"#, Error::is_conflict),
-        (409, r#"{"reason":"AlreadyExists"}"#, Error::is_already_exists),
+        (
+            409,
+            r#"{"reason":"AlreadyExists"}"#,
+            Error::is_already_exists,
+        ),
         (410, r#"{"reason":"Expired"}"#, Error::is_gone),
         (403, r#"{"reason":"Forbidden"}"#, Error::is_forbidden),
         (422, r#"{"reason":"Invalid"}"#, Error::is_invalid),
@@ -142,9 +185,20 @@ async fn requests_beyond_the_limit_wait_and_watches_do_not() {
 #[tokio::test(start_paused = true)]
 async fn metrics_carry_the_names_of_upstream() {
     let metrics = Metrics::default();
-    let client = limited(RateLimit { qps: 10.0, burst: 1 }, &metrics);
+    let client = limited(
+        RateLimit {
+            qps: 10.0,
+            burst: 1,
+        },
+        &metrics,
+    );
     client.get("/x").into_doc().await.unwrap();
-    client.post("/x").body("application/json", "{}").into_doc().await.unwrap();
+    client
+        .post("/x")
+        .body("application/json", "{}")
+        .into_doc()
+        .await
+        .unwrap();
     let mut registry = Registry::default();
     metrics.register(&mut registry);
     let mut text = String::new();

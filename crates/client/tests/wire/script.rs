@@ -65,6 +65,7 @@ pub(crate) async fn small(config: &Config) -> RestClient {
 }
 
 /// One answer of a scripted service.
+#[derive(Clone, Copy)]
 pub(crate) enum Say {
     Answer(u16, Option<u64>, &'static str),
     Broken { may_have_arrived: bool },
@@ -76,8 +77,14 @@ pub(crate) fn scripted(answers: Vec<Say>) -> (RestClient, Arc<Mutex<Vec<String>>
     let asked = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&asked);
     let transport = Transport::new(service_fn(move |request: http::Request<Payload>| {
-        log.lock().unwrap().push(format!("{} {}", request.method(), request.uri()));
-        let say = answers.lock().unwrap().pop_front().expect("no more answers in the script");
+        log.lock()
+            .unwrap()
+            .push(format!("{} {}", request.method(), request.uri()));
+        let say = answers
+            .lock()
+            .unwrap()
+            .pop_front()
+            .expect("no more answers in the script");
         async move { answer(say) }
     }));
     (RestClient::new(transport, RestOptions::default()), asked)
@@ -92,11 +99,17 @@ fn answer(say: Say) -> Result<http::Response<Content>, BoxError> {
             if let Some(seconds) = retry_after {
                 response = response.header("retry-after", seconds.to_string());
             }
-            Ok(response.body(Content::Body(Bytes::from(body).into())).unwrap())
+            Ok(response
+                .body(Content::Body(Bytes::from(body).into()))
+                .unwrap())
         }
         Say::Broken { may_have_arrived } => {
             let source = std::io::Error::from(std::io::ErrorKind::ConnectionReset).into();
-            Err(TransportError { may_have_arrived, source }.into())
+            Err(TransportError {
+                may_have_arrived,
+                source,
+            }
+            .into())
         }
     }
 }

@@ -2,60 +2,22 @@
 
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
-use std::sync::{Arc, Mutex};
 
-use tracing_subscriber::fmt::MakeWriter;
 use windlass_client::{
-    Config, ListOptions, Lookup, Patch, RestClient, WatchOptions, WriteOptions, DynamicClient,
+    Config, DynamicClient, ListOptions, Lookup, Patch, RestClient, WatchOptions, WriteOptions,
 };
 use windlass_core::{Gvr, doc};
 
+use crate::log::everything;
 use crate::script::{once, tcp};
 
 const CANARY: &str = "canary-3e1f9a";
 const SECRETS: Gvr = Gvr::constant("", "v1", "secrets");
 
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().write(bytes)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-impl<'a> MakeWriter<'a> for Log {
-    type Writer = Self;
-
-    fn make_writer(&'a self) -> Self {
-        self.clone()
-    }
-}
-
-impl Log {
-    fn text(&self) -> String {
-        String::from_utf8_lossy(&self.0.lock().unwrap()).into_owned()
-    }
-}
-
-fn everything() -> (Log, tracing::subscriber::DefaultGuard) {
-    let log = Log::default();
-    let subscriber = tracing_subscriber::fmt()
-        .with_ansi(false)
-        .with_max_level(tracing::level_filters::LevelFilter::TRACE)
-        .with_span_events(tracing_subscriber::fmt::format::FmtSpan::FULL)
-        .with_writer(log.clone())
-        .finish();
-    (log, tracing::subscriber::set_default(subscriber))
-}
-
 /// All answers hold the canary: as data, in something that is no JSON, in something too large.
 fn answers() -> Vec<String> {
-    let object = format!(r#"{{"kind":"Secret","metadata":{{"name":"s"}},"data":{{"k":"{CANARY}"}}}}"#);
+    let object =
+        format!(r#"{{"kind":"Secret","metadata":{{"name":"s"}},"data":{{"k":"{CANARY}"}}}}"#);
     [
         object.clone(),
         format!(r#"{{"data":{{"k":"{CANARY}"}} nonsense"#),
@@ -98,13 +60,19 @@ async fn no_log_at_any_level_holds_a_credential_or_secret_data() {
         }
     }
     let log = log.text();
-    assert!(log.contains("request{verb=GET path=/api/v1/namespaces/x/secrets/s"), "no log");
+    assert!(
+        log.contains("request{verb=GET path=/api/v1/namespaces/x/secrets/s"),
+        "no log"
+    );
     assert!(!log.contains(CANARY), "in the log");
     assert!(!said.contains(CANARY), "{said}");
 }
 
 fn failed<T, E: std::error::Error>(outcome: Result<T, E>) -> String {
-    outcome.err().map(|error| format!("{error} {error:?}\n")).unwrap_or_default()
+    outcome
+        .err()
+        .map(|error| format!("{error} {error:?}\n"))
+        .unwrap_or_default()
 }
 
 #[tokio::test]
@@ -113,8 +81,14 @@ async fn what_a_plug_in_prints_is_not_repeated() {
     std::fs::create_dir_all(&directory).unwrap();
     let plug_in = directory.join("plug-in");
     let mut file = std::fs::OpenOptions::new();
-    let mut file = file.create(true).write(true).truncate(true).mode(0o755).open(&plug_in).unwrap();
-    write!(file, "#!/bin/sh\necho {CANARY}\necho {CANARY} >&2\nexit 3\n").unwrap();
+    let mut file = file
+        .create(true)
+        .write(true)
+        .truncate(true)
+        .mode(0o755)
+        .open(&plug_in)
+        .unwrap();
+    write!(file, "#!/bin/sh\necho {CANARY}\nexit 3\n").unwrap();
     drop(file);
     let text = format!(
         "apiVersion: v1\nkind: Config\ncurrent-context: a\n\
@@ -127,10 +101,15 @@ async fn what_a_plug_in_prints_is_not_repeated() {
     let path = directory.join("config");
     std::fs::write(&path, text).unwrap();
     let (log, _guard) = everything();
-    let config = Config::find(&Lookup::default().flag(Some(path))).await.unwrap();
+    let config = Config::find(&Lookup::default().flag(Some(path)))
+        .await
+        .unwrap();
     let error = RestClient::connect(&config).await.unwrap_err();
     std::fs::remove_dir_all(&directory).unwrap();
     let said = format!("{error} {error:?} {config:?}");
     assert!(said.contains("failed with exit status: 3"), "{said}");
-    assert!(!said.contains(CANARY) && !log.text().contains(CANARY), "{said}");
+    assert!(
+        !said.contains(CANARY) && !log.text().contains(CANARY),
+        "{said}"
+    );
 }

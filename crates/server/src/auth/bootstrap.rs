@@ -3,8 +3,16 @@
 use windlass_core::{Doc, doc};
 
 const READ: &[&str] = &["get", "list", "watch"];
-const WRITE: &[&str] =
-    &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+const WRITE: &[&str] = &[
+    "create",
+    "delete",
+    "deletecollection",
+    "get",
+    "list",
+    "patch",
+    "update",
+    "watch",
+];
 
 /// Resources that the users of a namespace work with, besides secrets and access rights.
 const CONTENTS: &[(&str, &[&str])] = &[
@@ -48,25 +56,62 @@ const CONTENTS: &[(&str, &[&str])] = &[
             "statefulsets/status",
         ],
     ),
-    ("autoscaling", &["horizontalpodautoscalers", "horizontalpodautoscalers/status"]),
-    ("batch", &["cronjobs", "cronjobs/status", "jobs", "jobs/status"]),
+    (
+        "autoscaling",
+        &[
+            "horizontalpodautoscalers",
+            "horizontalpodautoscalers/status",
+        ],
+    ),
+    (
+        "batch",
+        &["cronjobs", "cronjobs/status", "jobs", "jobs/status"],
+    ),
     ("discovery.k8s.io", &["endpointslices"]),
-    ("networking.k8s.io", &["ingresses", "ingresses/status", "networkpolicies"]),
-    ("policy", &["poddisruptionbudgets", "poddisruptionbudgets/status"]),
-    ("resource.k8s.io", &["resourceclaims", "resourceclaims/status", "resourceclaimtemplates"]),
+    (
+        "networking.k8s.io",
+        &["ingresses", "ingresses/status", "networkpolicies"],
+    ),
+    (
+        "policy",
+        &["poddisruptionbudgets", "poddisruptionbudgets/status"],
+    ),
+    (
+        "resource.k8s.io",
+        &[
+            "resourceclaims",
+            "resourceclaims/status",
+            "resourceclaimtemplates",
+        ],
+    ),
 ];
 
 /// Every role and binding, with the plural it is stored under.
 pub(crate) fn objects() -> Vec<(&'static str, Doc)> {
     let mut objects = vec![
-        role("cluster-admin", vec![rule(&["*"], &["*"], &["*"]), paths(&["*"], &["*"])]),
-        role("admin", [contents(WRITE), edit_extras(), access_rights()].concat()),
+        role(
+            "cluster-admin",
+            vec![rule(&["*"], &["*"], &["*"]), paths(&["*"], &["*"])],
+        ),
+        role(
+            "admin",
+            [contents(WRITE), edit_extras(), access_rights()].concat(),
+        ),
         role("edit", [contents(WRITE), edit_extras()].concat()),
-        role("view", [contents(READ), vec![rule(READ, &[""], &["namespaces"])]].concat()),
+        role(
+            "view",
+            [contents(READ), vec![rule(READ, &[""], &["namespaces"])]].concat(),
+        ),
         role("system:discovery", vec![paths(&["get"], DISCOVERY_PATHS)]),
-        role("system:public-info-viewer", vec![paths(&["get"], PUBLIC_PATHS)]),
+        role(
+            "system:public-info-viewer",
+            vec![paths(&["get"], PUBLIC_PATHS)],
+        ),
         role("system:basic-user", basic_user()),
-        role("system:kube-controller-manager", vec![rule(&["*"], &["*"], &["*"])]),
+        role(
+            "system:kube-controller-manager",
+            vec![rule(&["*"], &["*"], &["*"])],
+        ),
         role("system:kube-scheduler", scheduler()),
     ];
     objects.extend([
@@ -75,10 +120,19 @@ pub(crate) fn objects() -> Vec<(&'static str, Doc)> {
         binding("system:basic-user", &[("Group", "system:authenticated")]),
         binding(
             "system:public-info-viewer",
-            &[("Group", "system:authenticated"), ("Group", "system:unauthenticated")],
+            &[
+                ("Group", "system:authenticated"),
+                ("Group", "system:unauthenticated"),
+            ],
         ),
-        binding("system:kube-controller-manager", &[("User", "system:kube-controller-manager")]),
-        binding("system:kube-scheduler", &[("User", "system:kube-scheduler")]),
+        binding(
+            "system:kube-controller-manager",
+            &[("User", "system:kube-controller-manager")],
+        ),
+        binding(
+            "system:kube-scheduler",
+            &[("User", "system:kube-scheduler")],
+        ),
     ]);
     objects
 }
@@ -99,13 +153,20 @@ const DISCOVERY_PATHS: &[&str] = &[
 ];
 
 fn contents(verbs: &[&str]) -> Vec<Doc> {
-    CONTENTS.iter().map(|(group, resources)| rule(verbs, &[group], resources)).collect()
+    CONTENTS
+        .iter()
+        .map(|(group, resources)| rule(verbs, &[group], resources))
+        .collect()
 }
 
 fn edit_extras() -> Vec<Doc> {
     vec![
         rule(WRITE, &[""], &["secrets"]),
-        rule(&["create"], &[""], &["pods/eviction", "serviceaccounts/token"]),
+        rule(
+            &["create"],
+            &[""],
+            &["pods/eviction", "serviceaccounts/token"],
+        ),
         rule(&["impersonate"], &[""], &["serviceaccounts"]),
         rule(WRITE, &["coordination.k8s.io"], &["leases"]),
         rule(READ, &[""], &["namespaces"]),
@@ -114,8 +175,16 @@ fn edit_extras() -> Vec<Doc> {
 
 fn access_rights() -> Vec<Doc> {
     vec![
-        rule(WRITE, &["rbac.authorization.k8s.io"], &["rolebindings", "roles"]),
-        rule(&["create"], &["authorization.k8s.io"], &["localsubjectaccessreviews"]),
+        rule(
+            WRITE,
+            &["rbac.authorization.k8s.io"],
+            &["rolebindings", "roles"],
+        ),
+        rule(
+            &["create"],
+            &["authorization.k8s.io"],
+            &["localsubjectaccessreviews"],
+        ),
     ]
 }
 
@@ -123,7 +192,11 @@ fn basic_user() -> Vec<Doc> {
     let reviews = ["selfsubjectaccessreviews", "selfsubjectrulesreviews"];
     vec![
         rule(&["create"], &["authorization.k8s.io"], &reviews),
-        rule(&["create"], &["authentication.k8s.io"], &["selfsubjectreviews"]),
+        rule(
+            &["create"],
+            &["authentication.k8s.io"],
+            &["selfsubjectreviews"],
+        ),
     ]
 }
 
@@ -133,9 +206,21 @@ fn scheduler() -> Vec<Doc> {
         rule(&["create"], &[""], &["bindings", "pods/binding"]),
         rule(&["patch", "update"], &[""], &["pods/status"]),
         rule(&["delete"], &[""], &["pods"]),
-        rule(&["patch", "update"], &["resource.k8s.io"], &["resourceclaims", "resourceclaims/status"]),
-        rule(&["create", "patch", "update"], &["", "events.k8s.io"], &["events"]),
-        rule(&["create", "get", "update"], &["coordination.k8s.io"], &["leases"]),
+        rule(
+            &["patch", "update"],
+            &["resource.k8s.io"],
+            &["resourceclaims", "resourceclaims/status"],
+        ),
+        rule(
+            &["create", "patch", "update"],
+            &["", "events.k8s.io"],
+            &["events"],
+        ),
+        rule(
+            &["create", "get", "update"],
+            &["coordination.k8s.io"],
+            &["leases"],
+        ),
     ]
 }
 
@@ -148,7 +233,11 @@ fn paths(verbs: &[&str], paths: &[&str]) -> Doc {
 }
 
 fn list(texts: &[&str]) -> Doc {
-    texts.iter().map(|&text| Doc::from(text)).collect::<Vec<_>>().into()
+    texts
+        .iter()
+        .map(|&text| Doc::from(text))
+        .collect::<Vec<_>>()
+        .into()
 }
 
 fn metadata(name: &str) -> Doc {
@@ -168,9 +257,7 @@ fn role(name: &str, rules: Vec<Doc>) -> (&'static str, Doc) {
 }
 
 fn binding(role: &str, subjects: &[(&str, &str)]) -> (&'static str, Doc) {
-    let subject = |(kind, name): &(&str, &str)| {
-        doc!({ "apiGroup": "rbac.authorization.k8s.io", "kind": *kind, "name": *name })
-    };
+    let subject = |(kind, name): &(&str, &str)| doc!({ "apiGroup": "rbac.authorization.k8s.io", "kind": *kind, "name": *name });
     let subjects: Vec<Doc> = subjects.iter().map(subject).collect();
     let binding = doc!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",

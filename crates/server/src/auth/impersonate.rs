@@ -16,7 +16,9 @@ pub(crate) fn effective_user(
 ) -> Result<User, Status> {
     let texts = |name: &str| -> Vec<String> {
         let values = headers.get_all(name).iter();
-        values.filter_map(|value| value.to_str().ok().map(str::to_owned)).collect()
+        values
+            .filter_map(|value| value.to_str().ok().map(str::to_owned))
+            .collect()
     };
     let (names, groups) = (texts("impersonate-user"), texts("impersonate-group"));
     let uid = texts("impersonate-uid").into_iter().next();
@@ -24,7 +26,9 @@ pub(crate) fn effective_user(
         if groups.is_empty() && uid.is_none() {
             return Ok(sender);
         }
-        return Err(Status::bad_request("requested groups or a uid without impersonating a user"));
+        return Err(Status::bad_request(
+            "requested groups or a uid without impersonating a user",
+        ));
     };
     let check = |wish: Attributes| match is_allowed(&sender, &wish, storage) {
         true => Ok(()),
@@ -39,7 +43,10 @@ pub(crate) fn effective_user(
     }
     let mut user = match service_account(&name) {
         Some((namespace, account)) => User::service_account(namespace, account),
-        None => User { name: name.clone(), ..User::default() },
+        None => User {
+            name: name.clone(),
+            ..User::default()
+        },
     };
     user.groups.extend(groups);
     if user.name != "system:anonymous" && !user.is_in(AUTHENTICATED) {

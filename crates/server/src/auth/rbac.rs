@@ -28,7 +28,11 @@ impl Attributes {
         match target {
             Target::Path { path, verb } => {
                 let verb = if verb == "head" { "get" } else { verb };
-                Self { verb: verb.to_owned(), path: Some(path.clone()), ..Self::default() }
+                Self {
+                    verb: verb.to_owned(),
+                    path: Some(path.clone()),
+                    ..Self::default()
+                }
             }
             Target::Resource(path) => Self {
                 verb: path.verb.map_or("", Verb::as_str).to_owned(),
@@ -76,7 +80,12 @@ pub(super) fn visit_rules(
     for binding in cluster.iter().chain(local) {
         let binding = &binding.doc;
         let place = binding.meta().namespace();
-        if !binding.at("/subjects").items().iter().any(|subject| is_subject(subject, user, place)) {
+        if !binding
+            .at("/subjects")
+            .items()
+            .iter()
+            .any(|subject| is_subject(subject, user, place))
+        {
             continue;
         }
         let Some(role) = role_of(binding, place, storage) else {
@@ -110,8 +119,7 @@ fn is_subject(subject: &Doc, user: &User, namespace: &str) -> bool {
                 given => given,
             };
             let rest = user.name.strip_prefix("system:serviceaccount:");
-            !place.is_empty()
-                && rest.and_then(|rest| rest.split_once(':')) == Some((place, name))
+            !place.is_empty() && rest.and_then(|rest| rest.split_once(':')) == Some((place, name))
         }
         _ => false,
     }
@@ -123,19 +131,21 @@ pub(super) fn rule_allows(rule: &Doc, wanted: &Attributes) -> bool {
         return false;
     }
     if let Some(path) = &wanted.path {
-        return has(rule.at("/nonResourceURLs"), |pattern| match pattern.strip_suffix('*') {
-            Some(prefix) => path.starts_with(prefix),
-            None => pattern == path,
+        return has(rule.at("/nonResourceURLs"), |pattern| {
+            match pattern.strip_suffix('*') {
+                Some(prefix) => path.starts_with(prefix),
+                None => pattern == path,
+            }
         });
     }
     let part = wanted.resource.split_once('/').map(|(_, part)| part);
     let names = rule.at("/resourceNames");
-    has(rule.at("/apiGroups"), |group| group == "*" || group == wanted.group)
-        && has(rule.at("/resources"), |resource| {
-            let is_part = || part.is_some_and(|part| resource.strip_prefix("*/") == Some(part));
-            resource == "*" || resource == wanted.resource || is_part()
-        })
-        && (names.items().is_empty() || has(names, |name| name == wanted.name))
+    has(rule.at("/apiGroups"), |group| {
+        group == "*" || group == wanted.group
+    }) && has(rule.at("/resources"), |resource| {
+        let is_part = || part.is_some_and(|part| resource.strip_prefix("*/") == Some(part));
+        resource == "*" || resource == wanted.resource || is_part()
+    }) && (names.items().is_empty() || has(names, |name| name == wanted.name))
 }
 
 fn has(list: &Doc, test: impl Fn(&str) -> bool) -> bool {
@@ -154,12 +164,16 @@ pub(crate) fn check_escalation(
     }
     let namespace = object.meta().namespace();
     let (rules, verb, named) = match resource.resource() {
-        "roles" | "clusterroles" => {
-            (object.at("/rules").clone(), "escalate", object.meta().name().to_owned())
-        }
+        "roles" | "clusterroles" => (
+            object.at("/rules").clone(),
+            "escalate",
+            object.meta().name().to_owned(),
+        ),
         _ => {
             let role = role_of(object, namespace, storage);
-            let rules = role.map(|role| role.at("/rules").clone()).unwrap_or_default();
+            let rules = role
+                .map(|role| role.at("/rules").clone())
+                .unwrap_or_default();
             (rules, "bind", object.str_at("/roleRef/name").to_owned())
         }
     };
@@ -188,7 +202,9 @@ pub(crate) fn check_escalation(
 /// Whether a user may do everything that some rules allow.
 fn covers(user: &User, namespace: &str, rules: &Doc, storage: &Storage) -> bool {
     rules.items().iter().all(|rule| {
-        single_wishes(rule, namespace).iter().all(|wanted| is_allowed(user, wanted, storage))
+        single_wishes(rule, namespace)
+            .iter()
+            .all(|wanted| is_allowed(user, wanted, storage))
     })
 }
 
@@ -196,7 +212,10 @@ fn covers(user: &User, namespace: &str, rules: &Doc, storage: &Storage) -> bool 
 fn single_wishes(rule: &Doc, namespace: &str) -> Vec<Attributes> {
     let texts = |key: &str| -> Vec<String> {
         let items = rule.get(key).map(Doc::items).unwrap_or_default();
-        items.iter().filter_map(|item| item.as_str().map(str::to_owned)).collect()
+        items
+            .iter()
+            .filter_map(|item| item.as_str().map(str::to_owned))
+            .collect()
     };
     let names = match texts("resourceNames") {
         names if names.is_empty() => vec![String::new()],
@@ -205,7 +224,11 @@ fn single_wishes(rule: &Doc, namespace: &str) -> Vec<Attributes> {
     let mut wishes = Vec::new();
     for verb in texts("verbs") {
         for path in texts("nonResourceURLs") {
-            wishes.push(Attributes { verb: verb.clone(), path: Some(path), ..Attributes::default() });
+            wishes.push(Attributes {
+                verb: verb.clone(),
+                path: Some(path),
+                ..Attributes::default()
+            });
         }
         for group in texts("apiGroups") {
             for resource in texts("resources") {

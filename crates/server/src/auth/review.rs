@@ -1,9 +1,10 @@
 //! Reviews: questions about users and rights, answered and not stored.
 
-use windlass_core::{Doc, doc};
+use windlass_core::{Doc, GroupKind, doc};
 
 use super::rbac::{self, Attributes};
 use super::{MASTERS, User};
+use crate::field::{FieldErrors, FieldPath};
 use crate::registry::Resource;
 use crate::rest::put;
 use crate::server::Server;
@@ -30,7 +31,13 @@ pub(crate) fn review(
         }
         "selfsubjectrulesreviews" => Ok(rules(server, user, review)),
         "selfsubjectreviews" => {
-            Ok(put(review.clone(), "/status", doc!({ "userInfo": (describe(user)) })))
+            let now = server.inner().env.now().to_string();
+            let review = put(review.clone(), "/metadata/creationTimestamp", now);
+            Ok(put(
+                review,
+                "/status",
+                doc!({ "userInfo": (describe(user)) }),
+            ))
         }
         "tokenreviews" => Ok(token(server, review)),
         _ => Err(Status::no_such_path()),
@@ -41,12 +48,19 @@ fn subject(review: &Doc) -> Result<User, Status> {
     let groups = review.at("/spec/groups").items();
     let name = review.str_at("/spec/user");
     if name.is_empty() && groups.is_empty() {
-        return Err(Status::bad_request("spec.user: at least one of user or group must be specified"));
+        let mut errors = FieldErrors::default();
+        let detail = "at least one of user or group must be specified";
+        errors.invalid(&FieldPath::new("spec.user"), "", detail);
+        let kind = GroupKind::new("authorization.k8s.io", "");
+        return Err(Status::invalid(&kind, "", &errors));
     }
     Ok(User {
         name: name.to_owned(),
         uid: review.str_at("/spec/uid").to_owned(),
-        groups: groups.iter().filter_map(|group| group.as_str().map(str::to_owned)).collect(),
+        groups: groups
+            .iter()
+            .filter_map(|group| group.as_str().map(str::to_owned))
+            .collect(),
         extra: Vec::new(),
     })
 }
@@ -72,9 +86,8 @@ fn access(server: &Server, user: &User, review: &Doc) -> Doc {
     };
     let allowed = rbac::is_allowed(user, &wanted, &server.inner().storage);
     let mut status = doc!({ "allowed": allowed });
-    if allowed {
-        let reason = if user.is_in(MASTERS) { "" } else { "RBAC: allowed by a role" };
-        status = put(status, "/reason", reason);
+    if allowed && !user.is_in(MASTERS) {
+        status = put(status, "/reason", "RBAC: allowed by a role");
     }
     put(review.clone(), "/status", status)
 }
@@ -105,7 +118,7 @@ fn token(server: &Server, review: &Doc) -> Doc {
     let token = review.str_at("/spec/token");
     let status = match inner.authenticator.token_user(token, &inner.storage) {
         Some(user) => doc!({ "authenticated": true, "user": (describe(&user)) }),
-        None => doc!({ "authenticated": false, "error": "invalid bearer token" }),
+        None => doc!({ "user": {}, "error": "invalid bearer token" }),
     };
     put(review.clone(), "/status", status)
 }

@@ -77,7 +77,10 @@ impl Signer {
         let random = SystemRandom::new();
         let key = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, pkcs8, &random)
             .map_err(|_| SignerError::Damaged)?;
-        Ok(Self { key: Arc::new(key), env: env.clone() })
+        Ok(Self {
+            key: Arc::new(key),
+            env: env.clone(),
+        })
     }
 
     /// A signed token and the moment it ends.
@@ -97,8 +100,11 @@ impl Signer {
             "jti": (self.env.uid().as_str()), "kubernetes.io": inside
         });
         let header = doc!({ "alg": "ES256", "typ": "JWT" });
-        let text =
-            format!("{}.{}", BASE64.encode(header.to_json()), BASE64.encode(payload.to_json()));
+        let text = format!(
+            "{}.{}",
+            BASE64.encode(header.to_json()),
+            BASE64.encode(payload.to_json())
+        );
         let signature = self.key.sign(&SystemRandom::new(), text.as_bytes()).ok()?;
         let token = format!("{text}.{}", BASE64.encode(signature.as_ref()));
         Some((token, windlass_core::Time::from_unix(end)))
@@ -110,7 +116,11 @@ impl Signer {
         let payload = self.payload(token)?;
         let now = self.env.now().unix();
         let is_in_time = payload.at("/exp").as_i64()? > now && payload.at("/nbf").as_i64()? <= now;
-        let audience = payload.at("/aud").items().iter().any(|audience| *audience == ISSUER);
+        let audience = payload
+            .at("/aud")
+            .items()
+            .iter()
+            .any(|audience| *audience == ISSUER);
         if !is_in_time || !audience || payload.str_at("/iss") != ISSUER {
             return None;
         }
@@ -123,16 +133,26 @@ impl Signer {
         if !exists("serviceaccounts", namespace, account) {
             return None;
         }
-        let bounds = [("pod", "pods", namespace), ("secret", "secrets", namespace), ("node", "nodes", "")];
+        let bounds = [
+            ("pod", "pods", namespace),
+            ("secret", "secrets", namespace),
+            ("node", "nodes", ""),
+        ];
         for (kind, resource, place) in bounds {
-            if inside.get(kind).is_some_and(|named| !exists(resource, place, named)) {
+            if inside
+                .get(kind)
+                .is_some_and(|named| !exists(resource, place, named))
+            {
                 return None;
             }
         }
         let mut user = User::service_account(namespace, account.str_at("/name"));
         account.str_at("/uid").clone_into(&mut user.uid);
         let id = format!("JTI={}", payload.str_at("/jti"));
-        user.extra.push(("authentication.kubernetes.io/credential-id".to_owned(), vec![id]));
+        user.extra.push((
+            "authentication.kubernetes.io/credential-id".to_owned(),
+            vec![id],
+        ));
         Some(user)
     }
 
@@ -148,7 +168,14 @@ impl Signer {
         public.verify(text.as_bytes(), &signature).ok()?;
         let parse = |part: &str| {
             let bytes = BASE64.decode(part).ok()?;
-            Doc::parse_with(&bytes, &ParseOptions { depth_limit: 16, ..ParseOptions::default() }).ok()
+            Doc::parse_with(
+                &bytes,
+                &ParseOptions {
+                    depth_limit: 16,
+                    ..ParseOptions::default()
+                },
+            )
+            .ok()
         };
         (parse(header)?.str_at("/alg") == "ES256").then(|| parse(payload))?
     }

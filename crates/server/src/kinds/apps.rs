@@ -8,8 +8,13 @@ use crate::field::{FieldErrors, FieldPath};
 use crate::registry::Hooks;
 use crate::rest::{cut, put};
 
-const COUNTS: &[&str] =
-    &["replicas", "readyReplicas", "availableReplicas", "updatedReplicas", "observedGeneration"];
+const COUNTS: &[&str] = &[
+    "replicas",
+    "readyReplicas",
+    "availableReplicas",
+    "updatedReplicas",
+    "observedGeneration",
+];
 
 /// Hooks of deployments.
 #[derive(Debug)]
@@ -119,8 +124,8 @@ fn validate_strategy(strategy: &Doc, errors: &mut FieldErrors) {
             }
         }
         "RollingUpdate" => validate_rolling(rolling, &path.child("rollingUpdate"), errors),
-        "" => errors.required(&path, ""),
-        other => errors.not_supported(&path.child("type"), other, &["Recreate", "RollingUpdate"]),
+        "" => {}
+        _ => errors.not_supported_shown(&path, strategy, &["Recreate", "RollingUpdate"]),
     }
 }
 
@@ -128,11 +133,17 @@ fn validate_rolling(rolling: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
     let unavailable = int_or_percent(rolling, "maxUnavailable", path, errors);
     let surge = int_or_percent(rolling, "maxSurge", path, errors);
     let is_zero = |value: &Option<IntOrString>| {
-        value.as_ref().is_some_and(|value| value.scaled_up(100).is_ok_and(|scaled| scaled == 0))
+        value
+            .as_ref()
+            .is_some_and(|value| value.scaled_up(100).is_ok_and(|scaled| scaled == 0))
     };
     if is_zero(&unavailable) && is_zero(&surge) {
         let value = rolling.at("/maxUnavailable");
-        errors.invalid(&path.child("maxUnavailable"), value, "may not be 0 when `maxSurge` is 0");
+        errors.invalid(
+            &path.child("maxUnavailable"),
+            value,
+            "may not be 0 when `maxSurge` is 0",
+        );
     }
     let is_above_all = |value: &IntOrString| match value {
         IntOrString::String(_) => value.scaled_up(100).is_ok_and(|scaled| scaled > 100),
@@ -140,7 +151,11 @@ fn validate_rolling(rolling: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
     };
     if unavailable.as_ref().is_some_and(is_above_all) {
         let value = rolling.at("/maxUnavailable");
-        errors.invalid(&path.child("maxUnavailable"), value, "must not be greater than 100%");
+        errors.invalid(
+            &path.child("maxUnavailable"),
+            value,
+            "must not be greater than 100%",
+        );
     }
 }
 
@@ -155,7 +170,11 @@ fn int_or_percent(
     let scaled = parsed.as_ref().map(|parsed| parsed.scaled_up(100));
     match scaled {
         Some(Ok(scaled)) if scaled < 0 => {
-            errors.invalid(&path.child(key), value, "must be greater than or equal to 0");
+            errors.invalid(
+                &path.child(key),
+                value,
+                "must be greater than or equal to 0",
+            );
         }
         Some(Ok(_)) => return parsed,
         _ => {
@@ -168,6 +187,10 @@ fn int_or_percent(
 }
 
 impl Hooks for ReplicaSets {
+    fn initial_status(&self) -> Doc {
+        doc!({ "replicas": 0 })
+    }
+
     fn default(&self, object: Doc) -> Doc {
         edit(&object, |object| {
             object.inside("spec", |spec| {
@@ -188,7 +211,13 @@ impl Hooks for ReplicaSets {
     }
 
     fn validate_status(&self, new: &Doc, _old: &Doc, errors: &mut FieldErrors) {
-        let counts = ["replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas", "observedGeneration"];
+        let counts = [
+            "replicas",
+            "fullyLabeledReplicas",
+            "readyReplicas",
+            "availableReplicas",
+            "observedGeneration",
+        ];
         let bounds = [
             ("fullyLabeledReplicas", "replicas"),
             ("readyReplicas", "replicas"),
@@ -200,9 +229,13 @@ impl Hooks for ReplicaSets {
 }
 
 impl Hooks for ReplicationControllers {
+    fn initial_status(&self) -> Doc {
+        doc!({ "replicas": 0 })
+    }
+
     fn default(&self, object: Doc) -> Doc {
         let labels = object.at("/spec/template/metadata/labels").clone();
-        let object = edit(&object, |object| {
+        edit(&object, |object| {
             object.inside("spec", |spec| {
                 edit(spec, |spec| {
                     spec.default("replicas", 1);
@@ -219,8 +252,7 @@ impl Hooks for ReplicationControllers {
                     }
                 })
             });
-        });
-        object
+        })
     }
 
     fn validate(&self, object: &Doc, errors: &mut FieldErrors) {
@@ -236,6 +268,10 @@ impl Hooks for ReplicationControllers {
 }
 
 impl Hooks for StatefulSets {
+    fn initial_status(&self) -> Doc {
+        doc!({ "replicas": 0, "availableReplicas": 0 })
+    }
+
     fn default(&self, object: Doc) -> Doc {
         edit(&object, |object| {
             object.inside("spec", |spec| {
@@ -267,7 +303,13 @@ impl Hooks for StatefulSets {
         workload::validate(object, "StatefulSet", errors);
         let path = FieldPath::new("spec");
         let policies = ["OrderedReady", "Parallel"];
-        pod_spec::one_of(object.at("/spec"), "podManagementPolicy", &policies, &path, errors);
+        pod_spec::one_of(
+            object.at("/spec"),
+            "podManagementPolicy",
+            &policies,
+            &path,
+            errors,
+        );
     }
 
     fn validate_update(&self, new: &Doc, old: &Doc, errors: &mut FieldErrors) {
@@ -281,7 +323,9 @@ impl Hooks for StatefulSets {
             "updateStrategy",
         ];
         let frozen = |object: &Doc| {
-            edit(object.at("/spec"), |spec| MUTABLE.iter().for_each(|key| spec.remove(key)))
+            edit(object.at("/spec"), |spec| {
+                MUTABLE.iter().for_each(|key| spec.remove(key))
+            })
         };
         if frozen(new) != frozen(old) {
             let detail = "updates to statefulset spec for fields other than 'replicas', \
@@ -294,6 +338,13 @@ impl Hooks for StatefulSets {
 }
 
 impl Hooks for DaemonSets {
+    fn initial_status(&self) -> Doc {
+        doc!({
+            "currentNumberScheduled": 0, "desiredNumberScheduled": 0, "numberMisscheduled": 0,
+            "numberReady": 0
+        })
+    }
+
     fn default(&self, object: Doc) -> Doc {
         edit(&object, |object| {
             object.inside("spec", |spec| {

@@ -26,11 +26,19 @@ fn default_job_spec(spec: &mut Fields) {
     if !spec.has("parallelism") {
         spec.set("parallelism", 1);
     }
-    let limit = if spec.has("backoffLimitPerIndex") { i64::from(i32::MAX) } else { 6 };
+    let limit = if spec.has("backoffLimitPerIndex") {
+        i64::from(i32::MAX)
+    } else {
+        6
+    };
     spec.default("backoffLimit", limit);
     spec.default("completionMode", "NonIndexed");
     spec.default("suspend", false);
-    let policy = if spec.has("podFailurePolicy") { "Failed" } else { "TerminatingOrFailed" };
+    let policy = if spec.has("podFailurePolicy") {
+        "Failed"
+    } else {
+        "TerminatingOrFailed"
+    };
     spec.default("podReplacementPolicy", policy);
     spec.default("manualSelector", false);
     pod_spec::default_template(spec);
@@ -38,28 +46,46 @@ fn default_job_spec(spec: &mut Fields) {
 
 impl Hooks for Jobs {
     fn default(&self, object: Doc) -> Doc {
-        edit(&object, |object| object.inside("spec", |spec| edit(spec, default_job_spec)))
+        edit(&object, |object| {
+            object.inside("spec", |spec| edit(spec, default_job_spec))
+        })
     }
 
     fn prepare_create(&self, object: Doc, _env: &Env) -> Doc {
         if *object.at("/spec/manualSelector") == true {
             return object;
         }
-        let (uid, name) = (object.meta().uid_str().to_owned(), object.meta().name().to_owned());
-        let labels = object.at("/spec/template/metadata/labels").as_object().cloned();
+        let (uid, name) = (
+            object.meta().uid_str().to_owned(),
+            object.meta().name().to_owned(),
+        );
+        let labels = object
+            .at("/spec/template/metadata/labels")
+            .as_object()
+            .cloned();
         let labels = labels
             .unwrap_or_else(Object::empty)
             .with("batch.kubernetes.io/controller-uid", uid.as_str().into())
             .with("batch.kubernetes.io/job-name", name.as_str().into())
             .with("controller-uid", uid.as_str().into())
             .with("job-name", name.as_str().into());
+        let object = match object.at("/metadata/labels") {
+            known if known.is_null() => put(object.clone(), "/metadata/labels", labels.clone()),
+            _ => object,
+        };
         let object = put(object, "/spec/template/metadata/labels", labels);
         let selector = doc!({ "matchLabels": { "batch.kubernetes.io/controller-uid": uid } });
         put(object, "/spec/selector", selector)
     }
 
     fn validate(&self, object: &Doc, errors: &mut FieldErrors) {
-        for key in ["parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished"] {
+        for key in [
+            "parallelism",
+            "completions",
+            "activeDeadlineSeconds",
+            "backoffLimit",
+            "ttlSecondsAfterFinished",
+        ] {
             not_negative(object, &format!("/spec/{key}"), errors);
         }
         validate_job_template(object.at("/spec/template"), &FieldPath::new("spec"), errors);
@@ -68,9 +94,23 @@ impl Hooks for Jobs {
         pod_spec::one_of(object.at("/spec"), "completionMode", &modes, &path, errors);
     }
 
+    fn delete_warnings(&self) -> Vec<String> {
+        let text = "child pods are preserved by default when jobs are deleted; set \
+                    propagationPolicy=Background to remove them or set propagationPolicy=Orphan to \
+                    suppress this warning";
+        vec![text.to_owned()]
+    }
+
     fn validate_update(&self, new: &Doc, old: &Doc, errors: &mut FieldErrors) {
         let path = FieldPath::new("spec");
-        let keys = ["selector", "completionMode", "podFailurePolicy", "successPolicy", "managedBy", "backoffLimitPerIndex"];
+        let keys = [
+            "selector",
+            "completionMode",
+            "podFailurePolicy",
+            "successPolicy",
+            "managedBy",
+            "backoffLimitPerIndex",
+        ];
         for key in keys {
             let pointer = format!("/spec/{key}");
             errors.immutable(&path.child(key), new.at(&pointer), old.at(&pointer));
@@ -87,9 +127,11 @@ fn validate_job_template(template: &Doc, spec: &FieldPath, errors: &mut FieldErr
     let path = spec.child("template");
     pod_spec::validate_template(template, &path, errors);
     let policy = template.str_at("/spec/restartPolicy");
-    if !matches!(policy, "OnFailure" | "Never") {
-        let path = path.child("spec").child("restartPolicy");
-        errors.not_supported(&path, policy, &["OnFailure", "Never"]);
+    let path = path.child("spec").child("restartPolicy");
+    match policy {
+        "OnFailure" | "Never" => {}
+        "" | "Always" => errors.required(&path, "valid values: \"OnFailure\", \"Never\""),
+        other => errors.not_supported(&path, other, &["OnFailure", "Never"]),
     }
 }
 
@@ -124,10 +166,20 @@ impl Hooks for CronJobs {
         }
         if object.meta().name().len() > CRON_NAME_BYTES_MAX {
             let detail = format!("must be no more than {CRON_NAME_BYTES_MAX} characters");
-            errors.invalid(&FieldPath::new("metadata").child("name"), object.meta().name(), detail);
+            errors.invalid(
+                &FieldPath::new("metadata").child("name"),
+                object.meta().name(),
+                detail,
+            );
         }
         let policies = ["Allow", "Forbid", "Replace"];
-        pod_spec::one_of(object.at("/spec"), "concurrencyPolicy", &policies, &path, errors);
+        pod_spec::one_of(
+            object.at("/spec"),
+            "concurrencyPolicy",
+            &policies,
+            &path,
+            errors,
+        );
         let template = object.at("/spec/jobTemplate/spec/template");
         let path = path.child("jobTemplate").child("spec");
         validate_job_template(template, &path, errors);
@@ -136,12 +188,22 @@ impl Hooks for CronJobs {
 
 /// Whether a text can be a schedule: five fields, or one of the known words.
 fn is_schedule(text: &str) -> bool {
-    const WORDS: &[&str] = &["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"];
+    const WORDS: &[&str] = &[
+        "@yearly",
+        "@annually",
+        "@monthly",
+        "@weekly",
+        "@daily",
+        "@midnight",
+        "@hourly",
+    ];
     if text.starts_with('@') {
         return WORDS.contains(&text) || text.starts_with("@every ");
     }
     let is_field = |field: &str| {
-        field.bytes().all(|b| b.is_ascii_alphanumeric() || b"*/,-?".contains(&b))
+        field
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"*/,-?".contains(&b))
     };
     text.split_whitespace().count() == 5 && text.split_whitespace().all(is_field)
 }

@@ -67,7 +67,11 @@ impl Hooks for Leases {
         let path = FieldPath::new("spec");
         let duration = lease.at("/spec/leaseDurationSeconds");
         if duration.as_i64().is_some_and(|seconds| seconds <= 0) {
-            errors.invalid(&path.child("leaseDurationSeconds"), duration, "must be greater than 0");
+            errors.invalid(
+                &path.child("leaseDurationSeconds"),
+                duration,
+                "must be greater than 0",
+            );
         }
         let transitions = lease.at("/spec/leaseTransitions");
         if transitions.as_i64().is_some_and(|count| count < 0) {
@@ -79,13 +83,16 @@ impl Hooks for Leases {
 
 impl Hooks for PriorityClasses {
     fn default(&self, class: Doc) -> Doc {
-        edit(&class, |class| class.default("preemptionPolicy", "PreemptLowerPriority"))
+        edit(&class, |class| {
+            class.default("preemptionPolicy", "PreemptLowerPriority")
+        })
     }
 
     fn validate(&self, class: &Doc, errors: &mut FieldErrors) {
         let value = class.at("/value").as_i64().unwrap_or(0);
         if value > PRIORITY_MAX && !class.meta().name().starts_with("system-") {
-            let detail = format!("maximum allowed value of a user defined priority is {PRIORITY_MAX}");
+            let detail =
+                format!("maximum allowed value of a user defined priority is {PRIORITY_MAX}");
             errors.forbidden(&FieldPath::new("value"), detail);
         }
     }

@@ -51,9 +51,12 @@ impl Hooks for Secrets {
             // What is written as text is kept like everything else.
             if let Some(texts) = secret.get("stringData").and_then(Doc::as_object).cloned() {
                 let data = secret.get("data").and_then(Doc::as_object).cloned();
-                let data = texts.iter().fold(data.unwrap_or_else(Object::empty), |data, (key, text)| {
-                    data.with(key, BASE64.encode(text.as_str().unwrap_or_default()).into())
-                });
+                let data =
+                    texts
+                        .iter()
+                        .fold(data.unwrap_or_else(Object::empty), |data, (key, text)| {
+                            data.with(key, BASE64.encode(text.as_str().unwrap_or_default()).into())
+                        });
                 secret.set("data", data);
             }
             secret.remove("stringData");
@@ -63,7 +66,12 @@ impl Hooks for Secrets {
     fn validate(&self, object: &Doc, errors: &mut FieldErrors) {
         let mut bytes = 0;
         let path = FieldPath::new("data");
-        for (key, value) in object.at("/data").as_object().into_iter().flat_map(|data| data.iter()) {
+        for (key, value) in object
+            .at("/data")
+            .as_object()
+            .into_iter()
+            .flat_map(|data| data.iter())
+        {
             check_key(&path.key(key), key, errors);
             let text = value.as_str().unwrap_or_default();
             match BASE64.decode(text) {

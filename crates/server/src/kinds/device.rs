@@ -58,7 +58,9 @@ fn default_request(request: &Doc) -> Doc {
 
 impl Hooks for ResourceClaims {
     fn default(&self, claim: Doc) -> Doc {
-        edit(&claim, |claim| claim.inside("spec", |spec| edit(spec, default_claim_spec)))
+        edit(&claim, |claim| {
+            claim.inside("spec", |spec| edit(spec, default_claim_spec))
+        })
     }
 
     fn prepare_status(&self, new: Doc, old: &Doc) -> Doc {
@@ -90,9 +92,11 @@ impl Hooks for ResourceClaims {
 
 fn validate_spec(spec: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
     let path = path.child("devices");
-    for (key, limit) in
-        [("requests", REQUESTS_MAX), ("constraints", CONSTRAINTS_MAX), ("config", CONFIG_MAX)]
-    {
+    for (key, limit) in [
+        ("requests", REQUESTS_MAX),
+        ("constraints", CONSTRAINTS_MAX),
+        ("config", CONFIG_MAX),
+    ] {
         let count = spec.at(&format!("/devices/{key}")).items().len();
         if count > limit {
             errors.too_many(&path.child(key), count, limit);
@@ -101,12 +105,12 @@ fn validate_spec(spec: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
     let mut seen = Vec::new();
     for (index, request) in spec.at("/devices/requests").items().iter().enumerate() {
         let path = path.child("requests").index(index);
+        validate_request(request, &path, errors);
         match request.str_at("/name") {
             "" => errors.required(&path.child("name"), ""),
-            name if seen.contains(&name) => errors.duplicate(&path.child("name"), name),
+            name if seen.contains(&name) => errors.duplicate(&path, name),
             name => seen.push(name),
         }
-        validate_request(request, &path, errors);
     }
 }
 
@@ -114,7 +118,10 @@ fn validate_request(request: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
     let exactly = request.at("/exactly");
     let alternatives = request.at("/firstAvailable").items();
     match (exactly.is_null(), alternatives.is_empty()) {
-        (true, true) => errors.required(path, "exactly one of `exactly` or `firstAvailable` is required"),
+        (true, true) => errors.required(
+            path,
+            "exactly one of `exactly` or `firstAvailable` is required",
+        ),
         (false, false) => {
             errors.invalid(path, request, "exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set");
         }
@@ -189,7 +196,9 @@ impl Hooks for ResourceClaimTemplates {
     fn default(&self, template: Doc) -> Doc {
         edit(&template, |template| {
             template.inside("spec", |spec| {
-                edit(spec, |spec| spec.inside("spec", |spec| edit(spec, default_claim_spec)))
+                edit(spec, |spec| {
+                    spec.inside("spec", |spec| edit(spec, default_claim_spec))
+                })
             });
         })
     }
@@ -225,9 +234,24 @@ impl Hooks for ResourceSlices {
         if slice.str_at("/spec/pool/name").is_empty() {
             errors.required(&path.child("pool").child("name"), "");
         }
-        let places = ["nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection"];
-        let given: Vec<&str> =
-            places.into_iter().filter(|key| slice.at("/spec").get(key).is_some()).collect();
+        let count = slice
+            .at("/spec/pool/resourceSliceCount")
+            .as_i64()
+            .unwrap_or(0);
+        if count <= 0 {
+            let path = path.child("pool").child("resourceSliceCount");
+            errors.invalid(&path, count, "must be greater than zero");
+        }
+        let places = [
+            "nodeName",
+            "nodeSelector",
+            "allNodes",
+            "perDeviceNodeSelection",
+        ];
+        let given: Vec<&str> = places
+            .into_iter()
+            .filter(|key| slice.at("/spec").get(key).is_some())
+            .collect();
         let detail = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, \
                       `perDeviceNodeSelection` is required";
         match given.len() {
@@ -256,7 +280,11 @@ impl Hooks for ResourceSlices {
 
     fn validate_update(&self, new: &Doc, old: &Doc, errors: &mut FieldErrors) {
         let path = FieldPath::new("spec");
-        for (pointer, child) in [("/spec/driver", "driver"), ("/spec/nodeName", "nodeName"), ("/spec/pool/name", "pool.name")] {
+        for (pointer, child) in [
+            ("/spec/driver", "driver"),
+            ("/spec/nodeName", "nodeName"),
+            ("/spec/pool/name", "pool.name"),
+        ] {
             errors.immutable(&path.child(child), new.at(pointer), old.at(pointer));
         }
     }

@@ -12,7 +12,10 @@ pub(crate) const FIELDS: &[(&str, &str)] = &[
     ("involvedObject.name", "/involvedObject/name"),
     ("involvedObject.uid", "/involvedObject/uid"),
     ("involvedObject.apiVersion", "/involvedObject/apiVersion"),
-    ("involvedObject.resourceVersion", "/involvedObject/resourceVersion"),
+    (
+        "involvedObject.resourceVersion",
+        "/involvedObject/resourceVersion",
+    ),
     ("involvedObject.fieldPath", "/involvedObject/fieldPath"),
     ("reason", "/reason"),
     ("reportingComponent", "/reportingComponent"),
@@ -46,19 +49,30 @@ const NAMES: &[(&str, &str)] = &[
 ];
 
 /// The way between the two forms.
-pub(crate) const CONVERSION: Conversion = Conversion { to_storage: to_old, from_storage: to_new };
+pub(crate) const CONVERSION: Conversion = Conversion {
+    to_storage: to_old,
+    from_storage: to_new,
+};
 
 /// Hooks of events.
 #[derive(Debug)]
 pub(crate) struct Events;
 
 fn to_old(event: &Doc) -> Doc {
-    renamed(event, "v1", |name| NAMES.iter().find(|(_, new)| *new == name).map(|(old, _)| *old))
+    renamed(event, "v1", |name| {
+        NAMES
+            .iter()
+            .find(|(_, new)| *new == name)
+            .map(|(old, _)| *old)
+    })
 }
 
 fn to_new(event: &Doc) -> Doc {
     renamed(event, "events.k8s.io/v1", |name| {
-        NAMES.iter().find(|(old, _)| *old == name).map(|(_, new)| *new)
+        NAMES
+            .iter()
+            .find(|(old, _)| *old == name)
+            .map(|(_, new)| *new)
     })
 }
 
@@ -87,7 +101,8 @@ impl Hooks for Events {
         let namespace = event.meta().namespace();
         let wanted = object.str_at("/namespace");
         // Events about what is in no namespace are kept in the default one.
-        let fits = wanted == namespace || wanted.is_empty() && matches!(namespace, "default" | "kube-system");
+        let fits = wanted == namespace
+            || wanted.is_empty() && matches!(namespace, "default" | "kube-system");
         if !fits {
             errors.invalid(&path, wanted, "does not match event.namespace");
         }

@@ -16,16 +16,30 @@ pub(super) fn edit(doc: &Doc, change: impl FnOnce(&mut Fields)) -> Doc {
     let Some(object) = doc.as_object() else {
         return doc.clone();
     };
-    let fields = object.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
-    let mut edited = Fields { original: doc.clone(), fields, is_changed: false };
+    let fields = object
+        .iter()
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect();
+    let mut edited = Fields {
+        original: doc.clone(),
+        fields,
+        is_changed: false,
+    };
     change(&mut edited);
-    if edited.is_changed { Object::new(edited.fields).into() } else { edited.original }
+    if edited.is_changed {
+        Object::new(edited.fields).into()
+    } else {
+        edited.original
+    }
 }
 
 impl Fields {
     /// The value of a field as it is by now.
     pub(super) fn get(&self, key: &str) -> Option<&Doc> {
-        self.fields.iter().find(|(name, _)| *name == key).map(|(_, value)| value)
+        self.fields
+            .iter()
+            .find(|(name, _)| *name == key)
+            .map(|(_, value)| value)
     }
 
     /// Whether a field is there.
@@ -58,7 +72,10 @@ impl Fields {
 
     /// Sets a field that is absent, or an empty text.
     pub(super) fn default(&mut self, key: &str, value: impl Into<Doc>) {
-        if self.get(key).is_none_or(|known| known.is_null() || *known == "") {
+        if self
+            .get(key)
+            .is_none_or(|known| known.is_null() || *known == "")
+        {
             self.set(key, value);
         }
     }
@@ -84,7 +101,11 @@ impl Fields {
 pub(super) fn not_negative(object: &Doc, pointer: &str, errors: &mut FieldErrors) {
     let value = object.at(pointer);
     if value.as_i64().is_some_and(|value| value < 0) {
-        errors.invalid(&path_of(pointer), value, "must be greater than or equal to 0");
+        errors.invalid(
+            &path_of(pointer),
+            value,
+            "must be greater than or equal to 0",
+        );
     }
 }
 

@@ -44,7 +44,11 @@ impl Hooks for Namespaces {
         let name = namespace.meta().name();
         if PROTECTED.contains(&name) {
             let namespaces = GroupResource::new("", "namespaces");
-            return Err(Status::forbidden(&namespaces, name, "this namespace may not be deleted"));
+            return Err(Status::forbidden(
+                &namespaces,
+                name,
+                "this namespace may not be deleted",
+            ));
         }
         Ok(())
     }

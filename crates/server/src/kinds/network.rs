@@ -6,19 +6,26 @@ use super::fields::edit;
 use super::pod_spec::{one_of, port_name, port_number};
 use crate::field::{FieldErrors, FieldPath};
 use crate::registry::Hooks;
-use crate::rest::put;
 
-const TYPES: &[&str] = &["ClusterIP", "NodePort", "LoadBalancer", "ExternalName"];
+const TYPES: &[&str] = &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
 
 /// Hooks of services.
 #[derive(Debug)]
 pub(crate) struct Services;
+
+/// Hooks of endpoints.
+#[derive(Debug)]
+pub(crate) struct Endpoints;
 
 /// Hooks of ingresses.
 #[derive(Debug)]
 pub(crate) struct Ingresses;
 
 impl Hooks for Services {
+    fn initial_status(&self) -> Doc {
+        doc!({ "loadBalancer": {} })
+    }
+
     fn default(&self, service: Doc) -> Doc {
         edit(&service, |service| {
             service.inside("spec", |spec| {
@@ -53,7 +60,6 @@ impl Hooks for Services {
     }
 
     fn prepare_create(&self, service: Doc, env: &Env) -> Doc {
-        let service = put(service, "/status", doc!({ "loadBalancer": {} }));
         if service.str_at("/spec/type") == "ExternalName" {
             return service;
         }
@@ -93,7 +99,13 @@ impl Hooks for Services {
     fn validate(&self, service: &Doc, errors: &mut FieldErrors) {
         let path = FieldPath::new("spec");
         one_of(service.at("/spec"), "type", TYPES, &path, errors);
-        one_of(service.at("/spec"), "sessionAffinity", &["ClientIP", "None"], &path, errors);
+        one_of(
+            service.at("/spec"),
+            "sessionAffinity",
+            &["ClientIP", "None"],
+            &path,
+            errors,
+        );
         let kind = service.str_at("/spec/type");
         let ports = service.at("/spec/ports").items();
         let is_headless = service.str_at("/spec/clusterIP") == "None";
@@ -104,7 +116,11 @@ impl Hooks for Services {
             errors.required(&path.child("externalName"), "");
         }
         validate_ports(ports, &path.child("ports"), errors);
-        crate::rest::validate_labels(&path.child("selector"), service.at("/spec/selector"), errors);
+        crate::rest::validate_labels(
+            &path.child("selector"),
+            service.at("/spec/selector"),
+            errors,
+        );
     }
 
     fn validate_update(&self, new: &Doc, old: &Doc, errors: &mut FieldErrors) {
@@ -151,10 +167,26 @@ fn validate_ports(ports: &[Doc], path: &FieldPath, errors: &mut FieldErrors) {
 /// An address of the service network. There is no network behind it.
 fn cluster_address(env: &Env) -> String {
     let number = env.random_below(1 << 16);
-    format!("10.{}.{}.{}", 97 + number % 8, number >> 8 & 0xff, (number & 0xff).max(1))
+    format!(
+        "10.{}.{}.{}",
+        97 + number % 8,
+        number >> 8 & 0xff,
+        (number & 0xff).max(1)
+    )
+}
+
+impl Hooks for Endpoints {
+    fn warnings(&self, _: &Doc) -> Vec<String> {
+        let text = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice";
+        vec![text.to_owned()]
+    }
 }
 
 impl Hooks for Ingresses {
+    fn initial_status(&self) -> Doc {
+        doc!({ "loadBalancer": {} })
+    }
+
     fn validate(&self, ingress: &Doc, errors: &mut FieldErrors) {
         let path = FieldPath::new("spec");
         let rules = ingress.at("/spec/rules").items();

@@ -51,11 +51,15 @@ impl Hooks for Pods {
         let pod = edit(&pod, |pod| pod.inside("spec", |spec| edit(spec, admit)));
         let mut status = doc!({ "phase": "Pending", "qosClass": (quality_class(&pod)) });
         if !pod.at("/spec/schedulingGates").items().is_empty() {
-            status = put(status, "/conditions", doc!([{
-                "type": "PodScheduled", "status": "False", "reason": "SchedulingGated",
-                "message": "Scheduling is blocked due to non-empty scheduling gates",
-                "lastTransitionTime": (env.now().to_string())
-            }]));
+            status = put(
+                status,
+                "/conditions",
+                doc!([{
+                    "type": "PodScheduled", "status": "False", "reason": "SchedulingGated",
+                    "message": "Scheduling is blocked due to non-empty scheduling gates",
+                    "lastTransitionTime": (env.now().to_string())
+                }]),
+            );
         }
         put(pod, "/status", status)
     }
@@ -87,16 +91,29 @@ impl Hooks for Pods {
 
     fn validate_status(&self, new: &Doc, old: &Doc, errors: &mut FieldErrors) {
         let path = FieldPath::new("status").child("qosClass");
-        errors.immutable(&path, new.at("/status/qosClass"), old.at("/status/qosClass"));
+        errors.immutable(
+            &path,
+            new.at("/status/qosClass"),
+            old.at("/status/qosClass"),
+        );
     }
 
     fn grace_seconds(&self, pod: &Doc, asked: Option<i64>) -> Option<i64> {
         let phase = pod.str_at("/status/phase");
         let is_idle =
             pod.str_at("/spec/nodeName").is_empty() || matches!(phase, "Succeeded" | "Failed");
-        let own = pod.at("/spec/terminationGracePeriodSeconds").as_i64().unwrap_or(0);
+        let own = pod
+            .at("/spec/terminationGracePeriodSeconds")
+            .as_i64()
+            .unwrap_or(0);
         let grace = asked.unwrap_or(own);
-        Some(if is_idle { 0 } else if grace < 0 { 1 } else { grace })
+        Some(if is_idle {
+            0
+        } else if grace < 0 {
+            1
+        } else {
+            grace
+        })
     }
 }
 
@@ -132,13 +149,19 @@ fn default_requests(resources: &mut Fields) {
     let Some(limits) = resources.get("limits").and_then(Doc::as_object).cloned() else {
         return;
     };
-    let requests = resources.get("requests").cloned().unwrap_or_else(Doc::empty_object);
+    let requests = resources
+        .get("requests")
+        .cloned()
+        .unwrap_or_else(Doc::empty_object);
     let requests = edit(&requests, |requests| {
         for (name, limit) in limits.iter() {
             requests.default(name, limit);
         }
     });
-    if requests.as_object().is_some_and(|requests| !requests.is_empty()) {
+    if requests
+        .as_object()
+        .is_some_and(|requests| !requests.is_empty())
+    {
         resources.set("requests", requests);
     }
 }
@@ -147,9 +170,14 @@ fn default_requests(resources: &mut Fields) {
 fn admit(spec: &mut Fields) {
     spec.default("priority", 0);
     spec.default("preemptionPolicy", "PreemptLowerPriority");
-    let mut tolerations: Vec<Doc> =
-        spec.get("tolerations").map(|list| list.items().to_vec()).unwrap_or_default();
-    for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
+    let mut tolerations: Vec<Doc> = spec
+        .get("tolerations")
+        .map(|list| list.items().to_vec())
+        .unwrap_or_default();
+    for key in [
+        "node.kubernetes.io/not-ready",
+        "node.kubernetes.io/unreachable",
+    ] {
         let covers = |toleration: &Doc| {
             matches!(toleration.str_at("/key"), known if known == key || known.is_empty())
                 && matches!(toleration.str_at("/effect"), "NoExecute" | "")
@@ -173,7 +201,10 @@ fn quality_class(pod: &Doc) -> &'static str {
         for name in ["cpu", "memory"] {
             let amount = |kind: &str| {
                 let value = container.at(&format!("/resources/{kind}/{name}"));
-                value.as_str().and_then(|text| text.parse::<Quantity>().ok()).filter(|q| !q.is_zero())
+                value
+                    .as_str()
+                    .and_then(|text| text.parse::<Quantity>().ok())
+                    .filter(|q| !q.is_zero())
             };
             let (limit, request) = (amount("limits"), amount("requests"));
             has_any |= limit.is_some() || request.is_some();
@@ -198,11 +229,17 @@ fn keep_owners(new: Doc, old: &Doc) -> Doc {
 fn mutable_parts_removed(spec: &Doc) -> Doc {
     edit(spec, |spec| {
         for list in ["containers", "initContainers"] {
-            spec.each(list, |container| edit(container, |container| container.remove("image")));
+            spec.each(list, |container| {
+                edit(container, |container| container.remove("image"))
+            });
         }
-        for key in
-            ["activeDeadlineSeconds", "ephemeralContainers", "schedulingGates", "terminationGracePeriodSeconds", "tolerations"]
-        {
+        for key in [
+            "activeDeadlineSeconds",
+            "ephemeralContainers",
+            "schedulingGates",
+            "terminationGracePeriodSeconds",
+            "tolerations",
+        ] {
             spec.remove(key);
         }
     })
@@ -210,18 +247,32 @@ fn mutable_parts_removed(spec: &Doc) -> Doc {
 
 fn check_gates(new: &Doc, old: &Doc, errors: &mut FieldErrors) {
     let path = FieldPath::new("spec");
-    let (gates, known) = (new.at("/spec/schedulingGates"), old.at("/spec/schedulingGates"));
-    if gates.items().iter().any(|gate| !known.items().contains(gate)) {
+    let (gates, known) = (
+        new.at("/spec/schedulingGates"),
+        old.at("/spec/schedulingGates"),
+    );
+    if gates
+        .items()
+        .iter()
+        .any(|gate| !known.items().contains(gate))
+    {
         let detail = "only deletion is allowed, but found new scheduling gate";
         errors.forbidden(&path.child("schedulingGates"), detail);
     }
     let tolerations = new.at("/spec/tolerations");
-    if old.at("/spec/tolerations").items().iter().any(|kept| !has_toleration(tolerations, kept)) {
+    if old
+        .at("/spec/tolerations")
+        .items()
+        .iter()
+        .any(|kept| !has_toleration(tolerations, kept))
+    {
         let detail = "existing toleration can not be modified except its tolerationSeconds";
         errors.forbidden(&path.child("tolerations"), detail);
     }
-    let (deadline, before) =
-        (new.at("/spec/activeDeadlineSeconds"), old.at("/spec/activeDeadlineSeconds"));
+    let (deadline, before) = (
+        new.at("/spec/activeDeadlineSeconds"),
+        old.at("/spec/activeDeadlineSeconds"),
+    );
     match (deadline.as_i64(), before.as_i64()) {
         (Some(new), Some(old)) if new > old => {
             let detail = format!("must be less than or equal to previous value {old}");

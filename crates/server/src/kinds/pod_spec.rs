@@ -48,12 +48,18 @@ pub(super) fn default_template(spec: &mut Fields) {
 
 fn default_container(container: &Doc) -> Doc {
     edit(container, |container| {
-        let policy = if is_latest(container.text("image")) { "Always" } else { "IfNotPresent" };
+        let policy = if is_latest(container.text("image")) {
+            "Always"
+        } else {
+            "IfNotPresent"
+        };
         container.default("imagePullPolicy", policy);
         container.default("terminationMessagePath", "/dev/termination-log");
         container.default("terminationMessagePolicy", "File");
         container.default("resources", Doc::empty_object());
-        container.each("ports", |port| edit(port, |port| port.default("protocol", "TCP")));
+        container.each("ports", |port| {
+            edit(port, |port| port.default("protocol", "TCP"))
+        });
         for probe in ["livenessProbe", "readinessProbe", "startupProbe"] {
             container.inside(probe, default_probe);
         }
@@ -80,9 +86,12 @@ fn default_container(container: &Doc) -> Doc {
 
 fn default_probe(probe: &Doc) -> Doc {
     edit(probe, |probe| {
-        for (key, value) in
-            [("timeoutSeconds", 1), ("periodSeconds", 10), ("successThreshold", 1), ("failureThreshold", 3)]
-        {
+        for (key, value) in [
+            ("timeoutSeconds", 1),
+            ("periodSeconds", 10),
+            ("successThreshold", 1),
+            ("failureThreshold", 3),
+        ] {
             if probe.get(key).and_then(Doc::as_i64).unwrap_or(0) == 0 {
                 probe.set(key, value);
             }
@@ -108,7 +117,9 @@ fn default_http_get(handler: &mut Fields) {
 }
 
 fn default_volume(volume: &Doc) -> Doc {
-    let has_source = volume.as_object().is_some_and(|volume| volume.keys().iter().any(|key| *key != "name"));
+    let has_source = volume
+        .as_object()
+        .is_some_and(|volume| volume.keys().iter().any(|key| *key != "name"));
     edit(volume, |volume| {
         if !has_source {
             volume.set("emptyDir", Doc::empty_object());
@@ -125,9 +136,13 @@ fn default_volume(volume: &Doc) -> Doc {
                 }
             })
         });
-        volume.inside("downwardAPI", |source| edit(source, |source| source.each("items", default_file)));
+        volume.inside("downwardAPI", |source| {
+            edit(source, |source| source.each("items", default_file))
+        });
         volume.inside("projected", |projected| {
-            edit(projected, |projected| projected.each("sources", default_projection))
+            edit(projected, |projected| {
+                projected.each("sources", default_projection)
+            })
         });
     })
 }
@@ -137,13 +152,17 @@ fn default_projection(source: &Doc) -> Doc {
         source.inside("serviceAccountToken", |token| {
             edit(token, |token| token.default("expirationSeconds", 3600))
         });
-        source.inside("downwardAPI", |inner| edit(inner, |inner| inner.each("items", default_file)));
+        source.inside("downwardAPI", |inner| {
+            edit(inner, |inner| inner.each("items", default_file))
+        });
     })
 }
 
 fn default_file(item: &Doc) -> Doc {
     edit(item, |item| {
-        item.inside("fieldRef", |field| edit(field, |field| field.default("apiVersion", "v1")));
+        item.inside("fieldRef", |field| {
+            edit(field, |field| field.default("apiVersion", "v1"))
+        });
     })
 }
 
@@ -181,8 +200,16 @@ pub(super) fn validate_spec(spec: &Doc, path: &FieldPath, errors: &mut FieldErro
     one_of(spec, "restartPolicy", RESTART_POLICIES, path, errors);
     one_of(spec, "dnsPolicy", DNS_POLICIES, path, errors);
     for key in ["terminationGracePeriodSeconds"] {
-        if let Some(value) = spec.get(key).and_then(Doc::as_i64).filter(|value| *value < 0) {
-            errors.invalid(&path.child(key), value, "must be greater than or equal to 0");
+        if let Some(value) = spec
+            .get(key)
+            .and_then(Doc::as_i64)
+            .filter(|value| *value < 0)
+        {
+            errors.invalid(
+                &path.child(key),
+                value,
+                "must be greater than or equal to 0",
+            );
         }
     }
     if let Some(value) = spec.get("activeDeadlineSeconds").and_then(Doc::as_i64)
@@ -191,21 +218,33 @@ pub(super) fn validate_spec(spec: &Doc, path: &FieldPath, errors: &mut FieldErro
         let detail = format!("must be between 1 and {}, inclusive", i32::MAX);
         errors.invalid(&path.child("activeDeadlineSeconds"), value, detail);
     }
-    for (key, check) in
-        [("serviceAccountName", names::dns1123_subdomain as fn(&str) -> Vec<String>), ("nodeName", names::dns1123_subdomain)]
-    {
+    for (key, check) in [
+        (
+            "serviceAccountName",
+            names::dns1123_subdomain as fn(&str) -> Vec<String>,
+        ),
+        ("nodeName", names::dns1123_subdomain),
+    ] {
         let value = spec.get(key).and_then(Doc::as_str).unwrap_or_default();
         if !value.is_empty() {
             errors.invalid_each(&path.child(key), value, check(value));
         }
     }
-    crate::rest::validate_labels(&path.child("nodeSelector"), spec.at("/nodeSelector"), errors);
+    crate::rest::validate_labels(
+        &path.child("nodeSelector"),
+        spec.at("/nodeSelector"),
+        errors,
+    );
     validate_claims(spec, path, errors);
 }
 
 /// Finds what is wrong with the template of a workload whose pods restart by a policy.
 pub(super) fn validate_template(template: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
-    crate::rest::validate_labels(&path.child("metadata").child("labels"), template.at("/metadata/labels"), errors);
+    crate::rest::validate_labels(
+        &path.child("metadata").child("labels"),
+        template.at("/metadata/labels"),
+        errors,
+    );
     validate_spec(template.at("/spec"), &path.child("spec"), errors);
 }
 
@@ -243,14 +282,29 @@ fn validate_container(
     if image.is_empty() {
         errors.required(&path.child("image"), "");
     } else if image.trim() != image {
-        errors.invalid(&path.child("image"), image, "must not have leading or trailing whitespace");
+        errors.invalid(
+            &path.child("image"),
+            image,
+            "must not have leading or trailing whitespace",
+        );
     }
     validate_ports(container.at("/ports"), &path.child("ports"), errors);
     validate_env(container.at("/env"), &path.child("env"), errors);
-    validate_mounts(container.at("/volumeMounts"), volumes, &path.child("volumeMounts"), errors);
+    validate_mounts(
+        container.at("/volumeMounts"),
+        volumes,
+        &path.child("volumeMounts"),
+        errors,
+    );
     one_of(container, "imagePullPolicy", PULL_POLICIES, path, errors);
     validate_resources(container.at("/resources"), &path.child("resources"), errors);
-    one_of(container, "terminationMessagePolicy", &["FallbackToLogsOnError", "File"], path, errors);
+    one_of(
+        container,
+        "terminationMessagePolicy",
+        &["FallbackToLogsOnError", "File"],
+        path,
+        errors,
+    );
 }
 
 fn validate_ports(ports: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
@@ -291,7 +345,10 @@ pub(super) fn port_name(name: &str, path: &FieldPath, errors: &mut FieldErrors) 
     if name.len() > 15 {
         errors.invalid(path, name, "must be no more than 15 characters");
     }
-    if !name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-') {
+    if !name
+        .bytes()
+        .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+    {
         let detail = "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)";
         errors.invalid(path, name, detail);
     }
@@ -312,7 +369,11 @@ fn validate_env(env: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
             errors.invalid(&path.child("name"), name, detail);
         }
         if !variable.str_at("/value").is_empty() && !variable.at("/valueFrom").is_null() {
-            errors.invalid(&path.child("valueFrom"), "", "may not be specified when `value` is not empty");
+            errors.invalid(
+                &path.child("valueFrom"),
+                "",
+                "may not be specified when `value` is not empty",
+            );
         }
     }
 }
@@ -350,7 +411,8 @@ fn validate_resources(resources: &Doc, path: &FieldPath, errors: &mut FieldError
                 Some(amount) if key == "requests" => {
                     let limit = limits.get(name).and_then(quantity);
                     if let Some(limit) = limit.filter(|limit| amount > *limit) {
-                        let detail = format!("must be less than or equal to {name} limit of {limit}");
+                        let detail =
+                            format!("must be less than or equal to {name} limit of {limit}");
                         errors.invalid(&path, value, detail);
                     }
                 }
@@ -379,7 +441,10 @@ fn validate_claims(spec: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
             name => seen.push(name),
         }
         let sources = ["resourceClaimName", "resourceClaimTemplateName"];
-        let given = sources.iter().filter(|key| claim.get(key).is_some()).count();
+        let given = sources
+            .iter()
+            .filter(|key| claim.get(key).is_some())
+            .count();
         if given != 1 {
             let detail = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`";
             errors.invalid(&path, claim, detail);

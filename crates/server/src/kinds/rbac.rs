@@ -22,13 +22,17 @@ impl Hooks for Roles {
             let path = FieldPath::new("rules").index(index);
             let has = |key: &str| !rule.get(key).map(Doc::items).unwrap_or_default().is_empty();
             if !has("verbs") {
-                errors.required(&path.child("verbs"), "verbs must contain at least one value");
+                errors.required(
+                    &path.child("verbs"),
+                    "verbs must contain at least one value",
+                );
             }
             if has("nonResourceURLs") {
                 let path = path.child("nonResourceURLs");
                 if role.meta().namespace().is_empty() {
                     if has("apiGroups") || has("resources") || has("resourceNames") {
-                        let detail = "rules cannot apply to both regular resources and non-resource URLs";
+                        let detail =
+                            "rules cannot apply to both regular resources and non-resource URLs";
                         errors.invalid(&path, rule.at("/nonResourceURLs"), detail);
                     }
                 } else {
@@ -38,10 +42,16 @@ impl Hooks for Roles {
                 continue;
             }
             if !has("apiGroups") {
-                errors.required(&path.child("apiGroups"), "resource rules must supply at least one api group");
+                errors.required(
+                    &path.child("apiGroups"),
+                    "resource rules must supply at least one api group",
+                );
             }
             if !has("resources") {
-                errors.required(&path.child("resources"), "resource rules must supply at least one resource");
+                errors.required(
+                    &path.child("resources"),
+                    "resource rules must supply at least one resource",
+                );
             }
         }
     }
@@ -50,7 +60,9 @@ impl Hooks for Roles {
 impl Hooks for RoleBindings {
     fn default(&self, binding: Doc) -> Doc {
         edit(&binding, |binding| {
-            binding.inside("roleRef", |role| edit(role, |role| role.default("apiGroup", GROUP)));
+            binding.inside("roleRef", |role| {
+                edit(role, |role| role.default("apiGroup", GROUP))
+            });
             binding.each("subjects", |subject| {
                 edit(subject, |subject| {
                     if subject.text("kind") != "ServiceAccount" {
@@ -84,18 +96,29 @@ impl Hooks for RoleBindings {
                 errors.required(&path.child("name"), "");
             }
             match subject.str_at("/kind") {
-                "ServiceAccount" if subject.str_at("/namespace").is_empty() && binding.meta().namespace().is_empty() => {
+                "ServiceAccount"
+                    if subject.str_at("/namespace").is_empty()
+                        && binding.meta().namespace().is_empty() =>
+                {
                     errors.required(&path.child("namespace"), "");
                 }
                 "ServiceAccount" | "User" | "Group" => {}
-                other => errors.not_supported(&path.child("kind"), other, &["ServiceAccount", "User", "Group"]),
+                other => errors.not_supported(
+                    &path.child("kind"),
+                    other,
+                    &["ServiceAccount", "User", "Group"],
+                ),
             }
         }
     }
 
     fn validate_update(&self, new: &Doc, old: &Doc, errors: &mut FieldErrors) {
         if new.at("/roleRef") != old.at("/roleRef") {
-            errors.invalid(&FieldPath::new("roleRef"), new.at("/roleRef"), "cannot change roleRef");
+            errors.invalid(
+                &FieldPath::new("roleRef"),
+                new.at("/roleRef"),
+                "cannot change roleRef",
+            );
         }
     }
 }

@@ -61,7 +61,12 @@ impl Hooks for Claims {
     fn validate_update(&self, new: &Doc, old: &Doc, errors: &mut FieldErrors) {
         let frozen = |claim: &Doc| {
             edit(claim.at("/spec"), |spec| {
-                for key in ["resources", "volumeAttributesClassName", "volumeName", "storageClassName"] {
+                for key in [
+                    "resources",
+                    "volumeAttributesClassName",
+                    "volumeName",
+                    "storageClassName",
+                ] {
                     spec.remove(key);
                 }
             })

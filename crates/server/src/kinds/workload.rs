@@ -14,9 +14,7 @@ pub(super) fn validate(object: &Doc, kind: &str, errors: &mut FieldErrors) {
     let selector = validate_selector(object.at("/spec/selector"), kind, errors);
     let path = FieldPath::new("spec").child("template");
     let template = object.at("/spec/template");
-    if let Some(selector) = selector
-        && !selector.matches(&template.meta().labels())
-    {
+    if selector.is_some_and(|selector| !selector.matches(&template.meta().labels())) {
         let labels = template.at("/metadata/labels");
         let detail = "`selector` does not match template `labels`";
         errors.invalid(&path.child("metadata").child("labels"), labels, detail);
@@ -24,11 +22,18 @@ pub(super) fn validate(object: &Doc, kind: &str, errors: &mut FieldErrors) {
     pod_spec::validate_template(template, &path, errors);
     let policy = template.str_at("/spec/restartPolicy");
     if !policy.is_empty() && policy != "Always" {
-        errors.not_supported(&path.child("spec").child("restartPolicy"), policy, &["Always"]);
+        errors.not_supported(
+            &path.child("spec").child("restartPolicy"),
+            policy,
+            &["Always"],
+        );
     }
     if !template.at("/spec/activeDeadlineSeconds").is_null() {
         let path = path.child("spec").child("activeDeadlineSeconds");
-        errors.forbidden(&path, format!("activeDeadlineSeconds in {kind} is not Supported"));
+        errors.forbidden(
+            &path,
+            "activeDeadlineSeconds in ReplicaSet is not Supported",
+        );
     }
 }
 
@@ -37,23 +42,53 @@ fn validate_selector(selector: &Doc, kind: &str, errors: &mut FieldErrors) -> Op
     let path = FieldPath::new("spec").child("selector");
     if selector.is_null() {
         errors.required(&path, "");
-        return None;
+        // What selects nothing does not select the template either.
+        return Some(Selector::nothing());
     }
+    validate_operators(selector, &path, errors);
     let parsed = selector.decode::<LabelSelector>();
-    let compiled = parsed.map_err(|error| error.to_string()).and_then(|parsed| {
-        Selector::try_from(&parsed).map_err(|error| error.to_string())
-    });
+    let compiled = parsed
+        .map_err(drop)
+        .and_then(|parsed| Selector::try_from(&parsed).map_err(drop));
     match compiled {
-        Err(error) => {
-            errors.invalid(&path, selector, error);
+        Err(_) => {
+            errors.invalid(&path, selector, "invalid label selector");
             None
         }
         Ok(compiled) if compiled.is_everything() => {
-            let detail = format!("empty selector is invalid for {}", kind.to_ascii_lowercase());
+            let detail = format!(
+                "empty selector is invalid for {}",
+                kind.to_ascii_lowercase()
+            );
             errors.invalid(&path, selector, detail);
             None
         }
         Ok(compiled) => Some(compiled),
+    }
+}
+
+fn validate_operators(selector: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
+    for (index, term) in selector.at("/matchExpressions").items().iter().enumerate() {
+        let path = path.child("matchExpressions").index(index);
+        let values = term.at("/values").items();
+        match term.str_at("/operator") {
+            "In" | "NotIn" if values.is_empty() => {
+                let detail = "must be specified when `operator` is 'In' or 'NotIn'";
+                errors.required(&path.child("values"), detail);
+            }
+            "Exists" | "DoesNotExist" if !values.is_empty() => {
+                let detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
+                errors.forbidden(&path.child("values"), detail);
+            }
+            "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
+            other => {
+                errors.invalid(
+                    &path.child("operator"),
+                    other,
+                    "not a valid selector operator",
+                );
+            }
+        }
     }
 }
 
@@ -77,7 +112,16 @@ pub(super) fn validate_counts(
     for (small, large) in bounds {
         if count(small) > count(large) {
             let path = FieldPath::new("status").child(small);
-            errors.invalid(&path, count(small), format!("cannot be greater than status.{large}"));
+            // Upstream leaves out the parent in this one.
+            let named = match *large {
+                "readyReplicas" => large.to_string(),
+                _ => format!("status.{large}"),
+            };
+            errors.invalid(
+                &path,
+                count(small),
+                format!("cannot be greater than {named}"),
+            );
         }
     }
 }

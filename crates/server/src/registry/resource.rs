@@ -210,6 +210,16 @@ pub(crate) trait Hooks: Send + Sync {
         false
     }
 
+    /// A word of caution to who deletes an object without saying what becomes of its dependents.
+    fn delete_warnings(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// The status of a new object.
+    fn initial_status(&self) -> Doc {
+        Doc::empty_object()
+    }
+
     /// A word of caution to the author of an object.
     fn warnings(&self, _object: &Doc) -> Vec<String> {
         Vec::new()
@@ -260,13 +270,19 @@ impl Resource {
     }
 
     /// The form in which an object is stored.
-    pub(crate) fn to_storage(&self, object: Doc) -> Doc {
-        self.conversion.map_or(object.clone(), |conversion| (conversion.to_storage)(&object))
+    pub(crate) fn to_storage(&self, object: &Doc) -> Doc {
+        match self.conversion {
+            Some(conversion) => (conversion.to_storage)(object),
+            None => object.clone(),
+        }
     }
 
     /// An object in the version of this row.
-    pub(crate) fn from_storage(&self, object: &Doc) -> Doc {
-        self.conversion.map_or_else(|| object.clone(), |conversion| (conversion.from_storage)(object))
+    pub(crate) fn view(&self, object: &Doc) -> Doc {
+        match self.conversion {
+            Some(conversion) => (conversion.from_storage)(object),
+            None => object.clone(),
+        }
     }
 
     /// The kind of a list.

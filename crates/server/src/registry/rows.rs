@@ -32,10 +32,18 @@ const READ_WRITE: &[Verb] = &[Verb::Get, Verb::Patch, Verb::Update];
 
 /// Every built-in row, in the order of discovery.
 pub(super) fn all() -> Vec<Resource> {
-    [core(), apps(), batch_and_scaling(), policies(), cluster_services(), devices(), extensions()]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        core(),
+        apps(),
+        batch_and_scaling(),
+        policies(),
+        cluster_services(),
+        devices(),
+        extensions(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 fn core() -> Vec<Resource> {
@@ -57,12 +65,20 @@ fn core() -> Vec<Resource> {
             .category("all")
             .status()
             .sub("binding", Sub::Binding, CREATE)
-            .sub_kind("binding", Gvk::constant("", "v1", "Binding"))
+            .sub_kind("binding", &Gvk::constant("", "v1", "Binding"))
             .sub("eviction", Sub::Eviction, CREATE)
-            .sub_kind("eviction", Gvk::constant("policy", "v1", "Eviction"))
-            .sub("ephemeralcontainers", Sub::Part(&["/spec/ephemeralContainers"]), READ_WRITE)
+            .sub_kind("eviction", &Gvk::constant("policy", "v1", "Eviction"))
+            .sub(
+                "ephemeralcontainers",
+                Sub::Part(&["/spec/ephemeralContainers"]),
+                READ_WRITE,
+            )
             .sub("log", Sub::Log, &[Verb::Get])
-            .sub("resize", Sub::Part(&["/spec/containers", "/spec/initContainers"]), READ_WRITE)
+            .sub(
+                "resize",
+                Sub::Part(&["/spec/containers", "/spec/initContainers"]),
+                READ_WRITE,
+            )
             .generation(Generation::Spec)
             .fields(kinds::POD_FIELDS)
             .field_or("spec.hostNetwork", "/spec/hostNetwork", "false")
@@ -81,14 +97,20 @@ fn core() -> Vec<Resource> {
         v1("ServiceAccount", "serviceaccounts")
             .short(&["sa"])
             .sub("token", Sub::Token, CREATE)
-            .sub_kind("token", Gvk::constant("authentication.k8s.io", "v1", "TokenRequest"))
+            .sub_kind(
+                "token",
+                &Gvk::constant("authentication.k8s.io", "v1", "TokenRequest"),
+            )
             .returns_deleted(),
         v1("Service", "services")
             .short(&["svc"])
             .category("all")
             .status()
             .names(NameRule::Label)
-            .fields(&[("spec.clusterIP", "/spec/clusterIP"), ("spec.type", "/spec/type")])
+            .fields(&[
+                ("spec.clusterIP", "/spec/clusterIP"),
+                ("spec.type", "/spec/type"),
+            ])
             .create_on_update()
             .returns_deleted()
             .columns(table::SERVICE)
@@ -96,7 +118,8 @@ fn core() -> Vec<Resource> {
         v1("Endpoints", "endpoints")
             .short(&["ep"])
             .create_on_update()
-            .columns(table::ENDPOINTS),
+            .columns(table::ENDPOINTS)
+            .hooks(kinds::Endpoints),
         v1("Event", "events")
             .short(&["ev"])
             .create_on_update()
@@ -112,8 +135,13 @@ fn core() -> Vec<Resource> {
             .field_or("spec.unschedulable", "/spec/unschedulable", "false")
             .columns(table::NODE)
             .hooks(kinds::Nodes),
-        v1("LimitRange", "limitranges").short(&["limits"]).create_on_update(),
-        v1("ResourceQuota", "resourcequotas").short(&["quota"]).status().returns_deleted(),
+        v1("LimitRange", "limitranges")
+            .short(&["limits"])
+            .create_on_update(),
+        v1("ResourceQuota", "resourcequotas")
+            .short(&["quota"])
+            .status()
+            .returns_deleted(),
         v1("PersistentVolume", "persistentvolumes")
             .cluster()
             .short(&["pv"])
@@ -127,7 +155,9 @@ fn core() -> Vec<Resource> {
             .returns_deleted()
             .columns(table::PERSISTENT_VOLUME_CLAIM)
             .hooks(kinds::Claims),
-        v1("PodTemplate", "podtemplates").generation(Generation::AllButStatus).returns_deleted(),
+        v1("PodTemplate", "podtemplates")
+            .generation(Generation::AllButStatus)
+            .returns_deleted(),
         v1("ReplicationController", "replicationcontrollers")
             .short(&["rc"])
             .category("all")
@@ -183,10 +213,15 @@ fn apps() -> Vec<Resource> {
 
 fn batch_and_scaling() -> Vec<Resource> {
     vec![
-        row("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
-            .short(&["hpa"])
-            .category("all")
-            .status(),
+        row(
+            "autoscaling",
+            "v2",
+            "HorizontalPodAutoscaler",
+            "horizontalpodautoscalers",
+        )
+        .short(&["hpa"])
+        .category("all")
+        .status(),
         row("batch", "v1", "Job", "jobs")
             .category("all")
             .status()
@@ -219,19 +254,29 @@ fn policies() -> Vec<Resource> {
             .generation(Generation::Spec)
             .columns(table::INGRESS)
             .hooks(kinds::Ingresses),
-        network("IngressClass", "ingressclasses").cluster().generation(Generation::Spec),
+        network("IngressClass", "ingressclasses")
+            .cluster()
+            .generation(Generation::Spec),
         network("NetworkPolicy", "networkpolicies")
             .short(&["netpol"])
             .generation(Generation::Spec),
         network("IPAddress", "ipaddresses").cluster().short(&["ip"]),
         network("ServiceCIDR", "servicecidrs").cluster().status(),
-        row("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")
-            .short(&["pdb"])
-            .status()
-            .generation(Generation::Spec)
-            .conditional_update()
-            .columns(table::DISRUPTION_BUDGET),
-        rbac("Role", "roles").columns(table::CREATED_AT).hooks(kinds::Roles),
+        row(
+            "policy",
+            "v1",
+            "PodDisruptionBudget",
+            "poddisruptionbudgets",
+        )
+        .short(&["pdb"])
+        .status()
+        .generation(Generation::Spec)
+        .conditional_update()
+        .columns(table::DISRUPTION_BUDGET)
+        .hooks(kinds::DisruptionBudgets),
+        rbac("Role", "roles")
+            .columns(table::CREATED_AT)
+            .hooks(kinds::Roles),
         rbac("RoleBinding", "rolebindings")
             .columns(table::ROLE_BINDING)
             .hooks(kinds::RoleBindings),
@@ -271,8 +316,14 @@ fn cluster_services() -> Vec<Resource> {
             .short(&["sc"])
             .returns_deleted()
             .columns(table::STORAGE_CLASS),
-        storage("CSIDriver", "csidrivers").cluster().conditional_update().returns_deleted(),
-        storage("CSINode", "csinodes").cluster().conditional_update().returns_deleted(),
+        storage("CSIDriver", "csidrivers")
+            .cluster()
+            .conditional_update()
+            .returns_deleted(),
+        storage("CSINode", "csinodes")
+            .cluster()
+            .conditional_update()
+            .returns_deleted(),
         storage("VolumeAttachment", "volumeattachments")
             .cluster()
             .status()
@@ -283,12 +334,17 @@ fn cluster_services() -> Vec<Resource> {
             .short(&["vac"])
             .returns_deleted(),
         storage("CSIStorageCapacity", "csistoragecapacities").conditional_update(),
-        row("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses")
-            .cluster()
-            .short(&["pc"])
-            .generation(Generation::AllButStatus)
-            .columns(table::PRIORITY_CLASS)
-            .hooks(kinds::PriorityClasses),
+        row(
+            "scheduling.k8s.io",
+            "v1",
+            "PriorityClass",
+            "priorityclasses",
+        )
+        .cluster()
+        .short(&["pc"])
+        .generation(Generation::AllButStatus)
+        .columns(table::PRIORITY_CLASS)
+        .hooks(kinds::PriorityClasses),
         row("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses")
             .cluster()
             .conditional_update()
@@ -303,8 +359,7 @@ fn devices() -> Vec<Resource> {
             .status()
             .columns(table::RESOURCE_CLAIM)
             .hooks(kinds::ResourceClaims),
-        v1("ResourceClaimTemplate", "resourceclaimtemplates")
-            .hooks(kinds::ResourceClaimTemplates),
+        v1("ResourceClaimTemplate", "resourceclaimtemplates").hooks(kinds::ResourceClaimTemplates),
         v1("DeviceClass", "deviceclasses")
             .cluster()
             .generation(Generation::Spec)
@@ -312,7 +367,10 @@ fn devices() -> Vec<Resource> {
         v1("ResourceSlice", "resourceslices")
             .cluster()
             .generation(Generation::Spec)
-            .fields(&[("spec.nodeName", "/spec/nodeName"), ("spec.driver", "/spec/driver")])
+            .fields(&[
+                ("spec.nodeName", "/spec/nodeName"),
+                ("spec.driver", "/spec/driver"),
+            ])
             .columns(table::RESOURCE_SLICE)
             .hooks(kinds::ResourceSlices),
     ]
@@ -329,27 +387,52 @@ fn extensions() -> Vec<Resource> {
     let authentication = |kind, plural| row("authentication.k8s.io", "v1", kind, plural);
     let authorization = |kind, plural| row("authorization.k8s.io", "v1", kind, plural);
     vec![
-        row("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions")
-            .cluster()
-            .short(&["crd", "crds"])
-            .category("api-extensions")
-            .status()
-            .generation(Generation::Spec)
-            .conditional_update()
-            .columns(table::CREATED_AT),
-        admission("MutatingWebhookConfiguration", "mutatingwebhookconfigurations"),
-        admission("ValidatingWebhookConfiguration", "validatingwebhookconfigurations"),
+        row(
+            "apiextensions.k8s.io",
+            "v1",
+            "CustomResourceDefinition",
+            "customresourcedefinitions",
+        )
+        .cluster()
+        .short(&["crd", "crds"])
+        .category("api-extensions")
+        .status()
+        .generation(Generation::Spec)
+        .conditional_update()
+        .columns(table::CREATED_AT),
+        admission(
+            "MutatingWebhookConfiguration",
+            "mutatingwebhookconfigurations",
+        ),
+        admission(
+            "ValidatingWebhookConfiguration",
+            "validatingwebhookconfigurations",
+        ),
         admission("ValidatingAdmissionPolicy", "validatingadmissionpolicies").status(),
-        admission("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"),
+        admission(
+            "ValidatingAdmissionPolicyBinding",
+            "validatingadmissionpolicybindings",
+        ),
         admission("MutatingAdmissionPolicy", "mutatingadmissionpolicies"),
-        admission("MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings"),
-        authentication("TokenReview", "tokenreviews").cluster().only(CREATE),
-        authentication("SelfSubjectReview", "selfsubjectreviews").cluster().only(CREATE),
-        authorization("SubjectAccessReview", "subjectaccessreviews").cluster().only(CREATE),
+        admission(
+            "MutatingAdmissionPolicyBinding",
+            "mutatingadmissionpolicybindings",
+        ),
+        authentication("TokenReview", "tokenreviews")
+            .cluster()
+            .only(CREATE),
+        authentication("SelfSubjectReview", "selfsubjectreviews")
+            .cluster()
+            .only(CREATE),
+        authorization("SubjectAccessReview", "subjectaccessreviews")
+            .cluster()
+            .only(CREATE),
         authorization("SelfSubjectAccessReview", "selfsubjectaccessreviews")
             .cluster()
             .only(CREATE),
-        authorization("SelfSubjectRulesReview", "selfsubjectrulesreviews").cluster().only(CREATE),
+        authorization("SelfSubjectRulesReview", "selfsubjectrulesreviews")
+            .cluster()
+            .only(CREATE),
         authorization("LocalSubjectAccessReview", "localsubjectaccessreviews").only(CREATE),
     ]
 }
@@ -418,18 +501,23 @@ impl Resource {
 
     fn scale(self) -> Self {
         self.sub("scale", Sub::Scale, READ_WRITE)
-            .sub_kind("scale", Gvk::constant("autoscaling", "v1", "Scale"))
+            .sub_kind("scale", &Gvk::constant("autoscaling", "v1", "Scale"))
     }
 
     fn sub(mut self, name: &'static str, sort: Sub, verbs: &'static [Verb]) -> Self {
         let gvk = self.gvk.clone();
-        self.subresources.push(Subresource { name, gvk, verbs, sort });
+        self.subresources.push(Subresource {
+            name,
+            gvk,
+            verbs,
+            sort,
+        });
         self.subresources.sort_by_key(|sub| sub.name);
         self
     }
 
     /// Says that a subresource reads and writes another kind than the main one.
-    fn sub_kind(mut self, name: &'static str, gvk: Gvk) -> Self {
+    fn sub_kind(mut self, name: &str, gvk: &Gvk) -> Self {
         for sub in self.subresources.iter_mut().filter(|sub| sub.name == name) {
             sub.gvk = gvk.clone();
         }
@@ -459,7 +547,11 @@ impl Resource {
         absent: &'static str,
     ) -> Self {
         let (label, pointer) = (Cow::Borrowed(label), Cow::Borrowed(pointer));
-        self.fields.push(SelectableField { label, pointer, absent });
+        self.fields.push(SelectableField {
+            label,
+            pointer,
+            absent,
+        });
         self
     }
 

@@ -12,7 +12,11 @@ pub(super) fn check_namespace(call: &Call, name: &str) -> Result<(), Status> {
     if namespace.is_empty() {
         return Ok(());
     }
-    let found = call.server.inner().storage.find("", "namespaces", "", namespace);
+    let found = call
+        .server
+        .inner()
+        .storage
+        .find("", "namespaces", "", namespace);
     let Some(found) = found else {
         let namespaces = windlass_core::GroupResource::new("", "namespaces");
         return Err(Status::not_found(&namespaces, namespace));
@@ -23,11 +27,13 @@ pub(super) fn check_namespace(call: &Call, name: &str) -> Result<(), Status> {
     let why = format!(
         "unable to create new content in namespace {namespace} because it is being terminated"
     );
-    Err(Status::forbidden(&call.group_resource(), name, &why).with_cause(Cause {
-        reason: "NamespaceTerminating",
-        message: format!("namespace {namespace} is being terminated"),
-        field: "metadata.namespace".to_owned(),
-    }))
+    Err(
+        Status::forbidden(&call.group_resource(), name, &why).with_cause(Cause {
+            reason: "NamespaceTerminating",
+            message: format!("namespace {namespace} is being terminated"),
+            field: "metadata.namespace".to_owned(),
+        }),
+    )
 }
 
 /// Refuses a role or binding that would give more than its author has.

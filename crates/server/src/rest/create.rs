@@ -1,9 +1,9 @@
 //! Create.
 
 use http::{Response, StatusCode};
+use std::sync::Arc;
 use windlass_core::{Doc, Object, names};
 use windlass_store::{Change, Entry, Outcome, WriteError};
-use std::sync::Arc;
 
 use super::{Call, admission, metadata, object, pod, write_failed};
 use crate::auth;
@@ -48,7 +48,13 @@ async fn unstored(call: &Call, object: &Doc) -> Result<Response<Body>, Status> {
     if call.resource.plural == "bindings" {
         return pod::bind_named(call, object).await;
     }
-    let answer = auth::review(&call.server, &call.user, &call.resource, call.namespace(), object)?;
+    let answer = auth::review(
+        &call.server,
+        &call.user,
+        &call.resource,
+        call.namespace(),
+        object,
+    )?;
     call.answer(StatusCode::CREATED, &answer)
 }
 
@@ -57,14 +63,18 @@ pub(super) fn place(call: &Call, object: &Doc) -> Result<Doc, Status> {
     let given = object.meta().namespace();
     let namespace = call.namespace();
     if !call.resource.is_namespaced() {
-        return Ok(object::edit_metadata(object, |metadata| metadata.without("namespace")));
+        return Ok(object::edit_metadata(object, |metadata| {
+            metadata.without("namespace")
+        }));
     }
     if !given.is_empty() && given != namespace {
         return Err(Status::bad_request(
             "the namespace of the provided object does not match the namespace sent on the request",
         ));
     }
-    Ok(object::edit_metadata(object, |metadata| metadata.with("namespace", namespace.into())))
+    Ok(object::edit_metadata(object, |metadata| {
+        metadata.with("namespace", namespace.into())
+    }))
 }
 
 /// Makes a new object of what a client sent.
@@ -75,7 +85,9 @@ pub(super) async fn insert(
     warnings: &mut Vec<String>,
 ) -> Result<Doc, Status> {
     if !object.meta().resource_version().is_empty() {
-        return Err(Status::plain("resourceVersion should not be set on objects to be created"));
+        return Err(Status::plain(
+            "resourceVersion should not be set on objects to be created",
+        ));
     }
     let object = dedupe_owners(object, warnings);
     let generated = object.meta().name().is_empty() && !object.meta().generate_name().is_empty();
@@ -122,10 +134,17 @@ fn prepare(server: &Server, resource: &Resource, object: &Doc) -> Result<Doc, St
     let env = &server.inner().env;
     let object = resource.hooks.default(object.clone());
     let object = object::edit_metadata(&object, |metadata| {
-        let mut metadata =
-            SYSTEM_METADATA.iter().fold(metadata, |metadata, key| metadata.without(key));
-        let base = metadata.get("generateName").and_then(Doc::as_str).unwrap_or_default();
-        let name = metadata.get("name").and_then(Doc::as_str).unwrap_or_default();
+        let mut metadata = SYSTEM_METADATA
+            .iter()
+            .fold(metadata, |metadata, key| metadata.without(key));
+        let base = metadata
+            .get("generateName")
+            .and_then(Doc::as_str)
+            .unwrap_or_default();
+        let name = metadata
+            .get("name")
+            .and_then(Doc::as_str)
+            .unwrap_or_default();
         if name.is_empty() && !base.is_empty() {
             metadata = metadata.with("name", names::generate_name(base, env).into());
         }
@@ -136,7 +155,11 @@ fn prepare(server: &Server, resource: &Resource, object: &Doc) -> Result<Doc, St
             .with("creationTimestamp", env.now().to_string().into())
             .with("uid", env.uid().as_str().into())
     });
-    let object = if resource.has_status() && !resource.hooks.creates_with_status() { reset_status(&object) } else { object };
+    let object = if resource.has_status() && !resource.hooks.creates_with_status() {
+        reset_status(resource, &object)
+    } else {
+        object
+    };
     let object = resource.hooks.prepare_create(object, env);
     let mut errors = FieldErrors::default();
     metadata::validate(resource, &object, &mut errors);
@@ -144,13 +167,19 @@ fn prepare(server: &Server, resource: &Resource, object: &Doc) -> Result<Doc, St
     if errors.is_empty() {
         return Ok(object);
     }
-    Err(Status::invalid(&resource.group_kind(), object.meta().name(), &errors))
+    Err(Status::invalid(
+        &resource.group_kind(),
+        object.meta().name(),
+        &errors,
+    ))
 }
 
 /// A new object begins without a status, whatever its author thinks of it.
-fn reset_status(object: &Doc) -> Doc {
+fn reset_status(resource: &Resource, object: &Doc) -> Doc {
     let fields = object.as_object().cloned().unwrap_or_else(Object::empty);
-    fields.with("status", Doc::empty_object()).into()
+    fields
+        .with("status", resource.hooks.initial_status())
+        .into()
 }
 
 async fn store(call: &Call, object: &Doc, dry_run: bool) -> Result<Doc, Status> {
@@ -170,7 +199,10 @@ async fn store(call: &Call, object: &Doc, dry_run: bool) -> Result<Doc, Status> 
             None => Ok(object.clone()),
         };
     }
-    let change = Change::Put { doc: resource.to_storage(object.clone()), ttl: resource.ttl };
+    let change = Change::Put {
+        doc: resource.to_storage(object),
+        ttl: resource.ttl,
+    };
     let outcome = store
         .update(&resource.shelf, &key, |current| match current {
             Some(existing) => Err(refuse(existing)),
@@ -179,7 +211,7 @@ async fn store(call: &Call, object: &Doc, dry_run: bool) -> Result<Doc, Status> 
         .await
         .map_err(write_failed)?;
     match outcome.entry() {
-        Some(entry) => Ok(resource.from_storage(&entry.doc)),
+        Some(entry) => Ok(resource.view(&entry.doc)),
         None => Err(Status::internal("the new object is not there")),
     }
 }
@@ -200,9 +232,12 @@ pub(crate) async fn create_at_start(
     let key = storage::key(object.meta().namespace(), object.meta().name());
     let put = |current: Option<&Arc<Entry>>| match current {
         Some(_) => Ok(Change::Keep),
-        None => Ok(Change::put(resource.to_storage(object))),
+        None => Ok(Change::put(resource.to_storage(&object))),
     };
-    let outcome: Result<Outcome, WriteError<Status>> =
-        server.inner().storage.update(&resource.shelf, &key, put).await;
+    let outcome: Result<Outcome, WriteError<Status>> = server
+        .inner()
+        .storage
+        .update(&resource.shelf, &key, put)
+        .await;
     outcome.map(drop).map_err(write_failed)
 }

@@ -14,6 +14,7 @@ use crate::field::{FieldErrors, FieldPath};
 use crate::negotiate::{self, Content};
 use crate::query;
 use crate::registry::{GarbagePolicy, Resource};
+use crate::respond;
 use crate::status::{self, Status};
 use crate::storage;
 
@@ -48,14 +49,19 @@ pub(super) enum Deleted {
 
 pub(super) async fn delete(call: &Call) -> Result<Response<Body>, Status> {
     let options = read_options(call)?;
-    match delete_one(call, &call.path.name, call.namespace(), &options).await? {
+    let deleted = delete_one(call, &call.path.name, call.namespace(), &options).await?;
+    let mut response = match deleted {
         Deleted::Gone(object) if !call.resource.returns_deleted => {
             let meta = object.meta();
             let status = status::success(&call.group_resource(), meta.name(), meta.uid_str());
-            call.answer(StatusCode::OK, &status)
+            call.answer(StatusCode::OK, &status)?
         }
-        Deleted::Gone(object) | Deleted::Lingers(object) => call.answer(StatusCode::OK, &object),
+        Deleted::Gone(object) | Deleted::Lingers(object) => call.answer(StatusCode::OK, &object)?,
+    };
+    if options.propagation.is_none() {
+        respond::warn(&mut response, &call.resource.hooks.delete_warnings());
     }
+    Ok(response)
 }
 
 pub(super) async fn delete_collection(call: &Call) -> Result<Response<Body>, Status> {
@@ -64,28 +70,32 @@ pub(super) async fn delete_collection(call: &Call) -> Result<Response<Body>, Sta
     let filter = Filter::new(call, &list_options)?;
     list::wait_for(call, &list_options.revision).await?;
     let (snapshot, start) = list::snapshot(call, &list_options)?;
-    let limit = if list_options.limit == 0 { usize::MAX } else { list_options.limit };
+    let limit = if list_options.limit == 0 {
+        usize::MAX
+    } else {
+        list_options.limit
+    };
     let chosen: Vec<Arc<Entry>> = list::entries(call, &snapshot, &start)
-        .filter(|entry| filter.matches(&call.resource.from_storage(&entry.doc)))
+        .filter(|entry| filter.matches(&call.resource.view(&entry.doc)))
         .take(limit)
         .cloned()
         .collect();
     let mut items = Vec::new();
     for entry in chosen {
-        let (name, namespace) = (entry.key.name(), entry.key.namespace().unwrap_or_default());
+        let namespace = entry.key.namespace().unwrap_or_default();
         // One that is gone by now needs no deleting.
-        match delete_one(call, name, namespace, &options).await {
-            Ok(_) => items.push(call.resource.from_storage(&entry.doc)),
+        match delete_one(call, entry.key.name(), namespace, &options).await {
+            Ok(_) => items.push(entry),
             Err(status) if status.code() == StatusCode::NOT_FOUND => {}
             Err(status) => return Err(status),
         }
     }
-    let list = doc!({
-        "kind": (call.resource.list_kind()), "apiVersion": (call.resource.gvk.api_version()),
-        "metadata": { "resourceVersion": (call.server.inner().storage.revision().to_string()) },
-        "items": items
-    });
-    Ok(crate::respond::json(StatusCode::OK, &list, call.is_pretty()))
+    let revision = call.server.inner().storage.revision();
+    Ok(list::answer_with(
+        call,
+        &items,
+        &doc!({ "resourceVersion": (revision.to_string()) }),
+    ))
 }
 
 /// Deletes one object, or begins to.
@@ -104,32 +114,37 @@ pub(super) async fn delete_one(
         let Some(current) = current else {
             return Err(Status::not_found(&call.group_resource(), name));
         };
-        let object = resource.from_storage(&current.doc);
+        let object = resource.view(&current.doc);
         let change = decide(call, &object, options, now)?;
         before = Some(object);
         Ok(match change {
-            Some(marked) => Change::Put { doc: resource.to_storage(marked), ttl: resource.ttl },
+            Some(marked) => Change::Put {
+                doc: resource.to_storage(&marked),
+                ttl: resource.ttl,
+            },
             None => Change::Delete,
         })
     };
     if options.dry_run {
         let entry = inner.storage.get(&resource.shelf, &key);
         return match decide(entry.as_ref())? {
-            Change::Put { doc, .. } => Ok(Deleted::Lingers(resource.from_storage(&doc))),
-            Change::Delete | Change::Keep => {
-                Ok(Deleted::Gone(ended(resource, before.unwrap_or_default(), now)))
-            }
+            Change::Put { doc, .. } => Ok(Deleted::Lingers(resource.view(&doc))),
+            Change::Delete | Change::Keep => Ok(Deleted::Gone(ended(
+                resource,
+                before.unwrap_or_default(),
+                now,
+            ))),
         };
     }
     let outcome = inner.storage.update(&resource.shelf, &key, decide).await;
     match outcome.map_err(write_failed)? {
         // Upstream answers with the state before the deletion, at the revision it had.
         Outcome::Deleted(entry) => {
-            let last = before.unwrap_or_else(|| resource.from_storage(&entry.doc));
+            let last = before.unwrap_or_else(|| resource.view(&entry.doc));
             Ok(Deleted::Gone(ended(resource, last, now)))
         }
         outcome => match outcome.entry() {
-            Some(entry) => Ok(Deleted::Lingers(resource.from_storage(&entry.doc))),
+            Some(entry) => Ok(Deleted::Lingers(resource.view(&entry.doc))),
             None => Err(Status::not_found(&call.group_resource(), name)),
         },
     }
@@ -197,8 +212,11 @@ fn shorten(object: &Doc, pending: i64, grace: i64, now: Time) -> Doc {
     let deadline = object.meta().deletion_timestamp().unwrap_or(now);
     let begun = deadline.unix().saturating_sub(pending);
     let end = begun.saturating_add(grace);
-    let (end, grace) =
-        if end < now.unix() { (now.unix(), grace.min(1)) } else { (end, grace) };
+    let (end, grace) = if end < now.unix() {
+        (now.unix(), grace.min(1))
+    } else {
+        (end, grace)
+    };
     object::edit_metadata(object, |metadata| {
         metadata
             .with("deletionTimestamp", Time::from_unix(end).to_string().into())
@@ -212,7 +230,10 @@ fn mark(resource: &Resource, object: &Doc, now: Time, grace: i64) -> Doc {
     let end = now + Duration::from_secs(u64::try_from(grace).unwrap_or(0));
     let generation = object.meta().generation();
     let marked = object::edit_metadata(object, |metadata| {
-        let is_later = object.meta().deletion_timestamp().is_none_or(|known| known > end);
+        let is_later = object
+            .meta()
+            .deletion_timestamp()
+            .is_none_or(|known| known > end);
         let metadata = metadata.with("deletionGracePeriodSeconds", grace.into());
         let metadata = match is_later {
             true => metadata.with("deletionTimestamp", end.to_string().into()),
@@ -281,11 +302,21 @@ fn check_preconditions(call: &Call, object: &Doc, options: &DeleteOptions) -> Re
 /// The options in the body, or in the query if there is none.
 fn read_options(call: &Call) -> Result<DeleteOptions, Status> {
     let mut errors = FieldErrors::default();
-    let body = if call.body.is_empty() { from_query(call)? } else { from_body(call)? };
+    let body = if call.body.is_empty() {
+        from_query(call)?
+    } else {
+        from_body(call)?
+    };
     let mut options = DeleteOptions {
-        grace_seconds: body.at("/gracePeriodSeconds").as_i64().map(|grace| if grace < 0 { 1 } else { grace }),
+        grace_seconds: body
+            .at("/gracePeriodSeconds")
+            .as_i64()
+            .map(|grace| if grace < 0 { 1 } else { grace }),
         uid: body.at("/preconditions/uid").as_str().map(str::to_owned),
-        revision: body.at("/preconditions/resourceVersion").as_str().map(str::to_owned),
+        revision: body
+            .at("/preconditions/resourceVersion")
+            .as_str()
+            .map(str::to_owned),
         ..DeleteOptions::default()
     };
     options.dry_run = call.query.dry_run(&mut errors);
@@ -330,14 +361,20 @@ fn from_body(call: &Call) -> Result<Doc, Status> {
         Content::Json => {
             let parsed = Parser::new(ParseOptions::default()).parse(&call.body);
             parsed
-                .map_err(|error| Status::bad_request(format!("couldn't get version/kind; json parse error: {error}")))?
+                .map_err(|error| {
+                    Status::bad_request(format!(
+                        "couldn't get version/kind; json parse error: {error}"
+                    ))
+                })?
                 .doc
         }
         Content::Yaml => object::parse_yaml(&call.body, &gvk)?,
     };
     match (doc.as_object(), doc.str_at("/kind")) {
         (Some(_), "" | "DeleteOptions") => Ok(object::clean(&doc)),
-        _ => Err(Status::bad_request("the body of a delete must be DeleteOptions")),
+        _ => Err(Status::bad_request(
+            "the body of a delete must be DeleteOptions",
+        )),
     }
 }
 

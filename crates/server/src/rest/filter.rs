@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-use windlass_core::{Doc, FieldRequirement, FieldSelector, Kind, Selector};
+use windlass_core::{
+    Doc, FieldRequirement, FieldSelector, FieldSelectorError, Kind, Selector, SelectorError,
+};
 
 use super::Call;
 use crate::query::ListOptions;
@@ -37,22 +39,33 @@ impl Filter {
 
     /// Reads both selectors.
     pub(crate) fn parse(resource: &Resource, labels: &str, fields: &str) -> Result<Self, Status> {
-        let labels: Selector = labels.parse().map_err(|error| {
-            Status::bad_request(format!("unable to parse requirement: {error}"))
-        })?;
-        let selector: FieldSelector =
-            fields.parse().map_err(|error| Status::bad_request(format!("{error}")))?;
+        let labels: Selector = labels
+            .parse()
+            .map_err(|error: SelectorError| Status::bad_request(error.to_string()))?;
+        let selector: FieldSelector = fields
+            .parse()
+            .map_err(|error: FieldSelectorError| Status::bad_request(error.to_string()))?;
         let mut requirements = Vec::new();
         for requirement in selector.requirements() {
             let (pointer, absent) = pointer(resource, &requirement.field)?;
-            requirements.push(Field { pointer, absent, requirement: requirement.clone() });
+            requirements.push(Field {
+                pointer,
+                absent,
+                requirement: requirement.clone(),
+            });
         }
-        Ok(Self { labels, fields: requirements })
+        Ok(Self {
+            labels,
+            fields: requirements,
+        })
     }
 
     /// Narrows the filter to one name.
     fn require_name(&mut self, name: &str) -> Result<(), Status> {
-        if self.exact("metadata.name").is_some_and(|known| known != name) {
+        if self
+            .exact("metadata.name")
+            .is_some_and(|known| known != name)
+        {
             return Err(Status::bad_request(
                 "field metadata.name does not match the name of the path",
             ));
@@ -62,7 +75,11 @@ impl Filter {
             value: name.to_owned(),
             is_negated: false,
         };
-        self.fields.push(Field { pointer: "/metadata/name".to_owned(), absent: "", requirement });
+        self.fields.push(Field {
+            pointer: "/metadata/name".to_owned(),
+            absent: "",
+            requirement,
+        });
         Ok(())
     }
 
@@ -107,7 +124,9 @@ fn pointer(resource: &Resource, label: &str) -> Result<(String, &'static str), S
             "{label:?} is not a known field selector: only \"metadata.name\", \
              \"metadata.namespace\""
         ))),
-        None => Err(Status::bad_request(format!("field label not supported: {label}"))),
+        None => Err(Status::bad_request(format!(
+            "field label not supported: {label}"
+        ))),
     }
 }
 

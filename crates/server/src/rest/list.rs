@@ -60,21 +60,33 @@ pub(super) async fn list(call: &Call) -> Result<Response<Body>, Status> {
     let (snapshot, start) = snapshot(call, &options)?;
     let page = page(call, &filter, &options, &snapshot, &start);
     if page.next.is_some() {
-        call.server.inner().storage.keep(&call.resource.shelf, &snapshot);
+        call.server
+            .inner()
+            .storage
+            .keep(&call.resource.shelf, &snapshot);
     }
     let metadata = list_metadata(&snapshot, page.next.as_ref());
     match (wanted.form, wanted.encoding) {
         (Form::Table, encoding) => {
             let table = as_table(call, &page, metadata)?;
-            Ok(respond::object(StatusCode::OK, &table, encoding, call.is_pretty()))
+            Ok(respond::object(
+                StatusCode::OK,
+                &table,
+                encoding,
+                call.is_pretty(),
+            ))
         }
         (Form::Whole, Encoding::Json) if !call.is_pretty() => {
-            let bytes = encode(&call.resource, &page, &metadata);
-            Ok(respond::whole(StatusCode::OK, negotiate::JSON, bytes))
+            Ok(answer_with(call, &page.entries, &metadata))
         }
         (form, encoding) => {
             let list = as_doc(&call.resource, &page, metadata, form);
-            Ok(respond::object(StatusCode::OK, &list, encoding, call.is_pretty()))
+            Ok(respond::object(
+                StatusCode::OK,
+                &list,
+                encoding,
+                call.is_pretty(),
+            ))
         }
     }
 }
@@ -100,14 +112,15 @@ fn check_options(options: &ListOptions) -> Result<(), Status> {
             errors.forbidden(&field, detail);
         }
     }
-    if errors.is_empty() { Ok(()) } else { Err(query::list_options_invalid(&errors)) }
+    if errors.is_empty() {
+        Ok(())
+    } else {
+        Err(query::list_options_invalid(&errors))
+    }
 }
 
 /// The state that a list reads, and the key it starts at.
-pub(super) fn snapshot(
-    call: &Call,
-    options: &ListOptions,
-) -> Result<(Snapshot, String), Status> {
+pub(super) fn snapshot(call: &Call, options: &ListOptions) -> Result<(Snapshot, String), Status> {
     let (store, shelf) = (&call.server.inner().storage, &call.resource.shelf);
     if !options.next.is_empty() {
         let token = Token::parse(&options.next)?;
@@ -132,7 +145,9 @@ pub(super) fn snapshot(
     let snapshot = match &options.revision {
         AtRevision::Given(revision) if is_exact => {
             let revision = revision.as_u64().unwrap_or(u64::MAX);
-            store.snapshot_at(shelf, revision).map_err(|error| list_failed(&error))?
+            store
+                .snapshot_at(shelf, revision)
+                .map_err(|error| list_failed(&error))?
         }
         _ => store.snapshot(shelf),
     };
@@ -173,7 +188,10 @@ fn continue_failed(error: &RevisionError, start: &str) -> Status {
                    Continuing with the provided token results in an inconsistent list - objects \
                    that were created, modified, or deleted between the time the first chunk was \
                    returned and now may show up in the list.";
-    let token = Token { revision: INCONSISTENT, start: start.to_owned() };
+    let token = Token {
+        revision: INCONSISTENT,
+        start: start.to_owned(),
+    };
     Status::expired_with_next(message, token.encode())
 }
 
@@ -199,8 +217,8 @@ fn page(
     };
     let mut left = narrowed(call, filter, snapshot, start);
     let mut chosen = Vec::new();
-    while let Some(entry) = left.next() {
-        if !filter.is_everything() && !filter.matches(&call.resource.from_storage(&entry.doc)) {
+    for entry in left.by_ref() {
+        if !filter.is_everything() && !filter.matches(&call.resource.view(&entry.doc)) {
             continue;
         }
         chosen.push(Arc::clone(entry));
@@ -208,21 +226,21 @@ fn page(
             break;
         }
     }
-    let next = (chosen.len() == limit).then(|| left.count_left()).filter(|count| *count > 0);
+    let next = (chosen.len() == limit)
+        .then(|| left.count_left())
+        .filter(|count| *count > 0);
     let next = next.zip(chosen.last()).map(|(count, last)| Next {
         start: format!("{}\0", last.key),
         remaining: filter.is_everything().then_some(count),
     });
-    Page { entries: chosen, next }
+    Page {
+        entries: chosen,
+        next,
+    }
 }
 
 /// The objects that can match at all.
-fn narrowed<'a>(
-    call: &Call,
-    filter: &Filter,
-    snapshot: &'a Snapshot,
-    start: &str,
-) -> Entries<'a> {
+fn narrowed<'a>(call: &Call, filter: &Filter, snapshot: &'a Snapshot, start: &str) -> Entries<'a> {
     match filter.single_namespace() {
         Some(namespace) if call.namespace().is_empty() && call.resource.is_namespaced() => {
             snapshot.namespace(namespace, start)
@@ -236,7 +254,10 @@ fn list_metadata(snapshot: &Snapshot, next: Option<&Next>) -> Doc {
     let mut metadata = Object::empty().with("resourceVersion", revision.to_string().into());
     if let Some(next) = next {
         let revision = i64::try_from(revision).unwrap_or(INCONSISTENT);
-        let token = Token { revision, start: next.start.clone() };
+        let token = Token {
+            revision,
+            start: next.start.clone(),
+        };
         metadata = metadata.with("continue", token.encode().into());
         if let Some(remaining) = next.remaining {
             metadata = metadata.with("remainingItemCount", remaining.into());
@@ -248,20 +269,22 @@ fn list_metadata(snapshot: &Snapshot, next: Option<&Next>) -> Doc {
 fn as_table(call: &Call, page: &Page, metadata: Doc) -> Result<Doc, Status> {
     let include = Include::parse(call.query.get("includeObject"))?;
     let (columns, now) = (call.resource.columns, call.server.inner().env.now());
-    let row = |entry: &Arc<Entry>| {
-        table::row(columns, &call.resource.from_storage(&entry.doc), include, now)
-    };
+    let row =
+        |entry: &Arc<Entry>| table::row(columns, &call.resource.view(&entry.doc), include, now);
     let rows = page.entries.iter().map(row).collect();
     Ok(table::table(table::definitions(columns), rows, metadata))
 }
 
 fn as_doc(resource: &Resource, page: &Page, metadata: Doc, form: Form) -> Doc {
     let (kind, api_version) = match form {
-        Form::MetadataList => ("PartialObjectMetadataList".to_owned(), "meta.k8s.io/v1".to_owned()),
+        Form::MetadataList => (
+            "PartialObjectMetadataList".to_owned(),
+            "meta.k8s.io/v1".to_owned(),
+        ),
         _ => (resource.list_kind(), resource.gvk.api_version()),
     };
     let item = |entry: &Arc<Entry>| {
-        let object = resource.from_storage(&entry.doc);
+        let object = resource.view(&entry.doc);
         match form {
             Form::MetadataList => table::partial_metadata(&object),
             _ => object,
@@ -271,9 +294,15 @@ fn as_doc(resource: &Resource, page: &Page, metadata: Doc, form: Form) -> Doc {
     doc!({ "kind": kind, "apiVersion": api_version, "metadata": metadata, "items": items })
 }
 
+/// An answer with a list of whole objects.
+pub(super) fn answer_with(call: &Call, entries: &[Arc<Entry>], metadata: &Doc) -> Response<Body> {
+    let bytes = encode(&call.resource, entries, metadata);
+    respond::whole(StatusCode::OK, negotiate::JSON, bytes)
+}
+
 /// The list as bytes, written straight from the shared documents.
-fn encode(resource: &Resource, page: &Page, metadata: &Doc) -> Bytes {
-    let mut out = Vec::with_capacity(256 + page.entries.len() * 512);
+fn encode(resource: &Resource, entries: &[Arc<Entry>], metadata: &Doc) -> Bytes {
+    let mut out = Vec::with_capacity(256 + entries.len() * 512);
     out.extend_from_slice(b"{\"kind\":");
     Doc::from(resource.list_kind()).write_json(&mut out);
     out.extend_from_slice(b",\"apiVersion\":");
@@ -281,12 +310,16 @@ fn encode(resource: &Resource, page: &Page, metadata: &Doc) -> Bytes {
     out.extend_from_slice(b",\"metadata\":");
     metadata.write_json(&mut out);
     out.extend_from_slice(b",\"items\":[");
-    for (index, entry) in page.entries.iter().enumerate() {
+    for (index, entry) in entries.iter().enumerate() {
         if index > 0 {
             out.push(b',');
         }
-        let object = resource.from_storage(&entry.doc);
-        if resource.is_custom { object.write_json(&mut out) } else { write_untyped(&object, &mut out) }
+        let object = resource.view(&entry.doc);
+        if resource.is_custom {
+            object.write_json(&mut out)
+        } else {
+            write_untyped(&object, &mut out)
+        }
     }
     out.extend_from_slice(b"]}\n");
     out.into()
@@ -298,7 +331,10 @@ fn write_untyped(object: &Doc, out: &mut Vec<u8>) {
         return object.write_json(out);
     };
     let mut separator = b'{';
-    for (key, value) in fields.iter().filter(|(key, _)| **key != "kind" && **key != "apiVersion") {
+    for (key, value) in fields
+        .iter()
+        .filter(|(key, _)| **key != "kind" && **key != "apiVersion")
+    {
         out.push(separator);
         Doc::from(key.clone()).write_json(out);
         out.push(b':');
@@ -330,13 +366,19 @@ impl Token {
         if doc.str_at("/v") != "meta.k8s.io/v1" {
             return Err(refuse("server does not recognize this encoded version"));
         }
-        let is_clean = !start.is_empty() && start.split('/').all(|part| !matches!(part, "" | "." | ".."));
+        let is_clean = !start.is_empty()
+            && start
+                .split('/')
+                .all(|part| !matches!(part, "" | "." | ".."));
         if !is_clean {
             return Err(refuse("the start is not a key"));
         }
         if revision == 0 || revision < INCONSISTENT {
             return Err(refuse("incorrect encoded start resourceVersion"));
         }
-        Ok(Self { revision, start: start.to_owned() })
+        Ok(Self {
+            revision,
+            start: start.to_owned(),
+        })
     }
 }

@@ -20,7 +20,11 @@ pub(super) fn validate(resource: &Resource, object: &Doc, errors: &mut FieldErro
     match meta.name() {
         "" => errors.required(&path.child("name"), "name or generateName is required"),
         name => {
-            errors.invalid_each(&path.child("name"), name, name_messages(resource.names, name));
+            errors.invalid_each(
+                &path.child("name"),
+                name,
+                name_messages(resource.names, name),
+            );
         }
     }
     let namespace = path.child("namespace");
@@ -31,9 +35,22 @@ pub(super) fn validate(resource: &Resource, object: &Doc, errors: &mut FieldErro
         (false, _) => errors.forbidden(&namespace, "not allowed on this type"),
     }
     labels(&path.child("labels"), object.at("/metadata/labels"), errors);
-    annotations(&path.child("annotations"), object.at("/metadata/annotations"), errors);
-    owners(&path.child("ownerReferences"), object.at("/metadata/ownerReferences"), errors);
-    finalizers(resource, &path.child("finalizers"), object.at("/metadata/finalizers"), errors);
+    annotations(
+        &path.child("annotations"),
+        object.at("/metadata/annotations"),
+        errors,
+    );
+    owners(
+        &path.child("ownerReferences"),
+        object.at("/metadata/ownerReferences"),
+        errors,
+    );
+    finalizers(
+        resource,
+        &path.child("finalizers"),
+        object.at("/metadata/finalizers"),
+        errors,
+    );
 }
 
 /// Finds what may not change in the metadata of an object.
@@ -81,7 +98,11 @@ pub(crate) fn labels(path: &FieldPath, labels: &Doc, errors: &mut FieldErrors) {
 
 fn annotations(path: &FieldPath, annotations: &Doc, errors: &mut FieldErrors) {
     let mut bytes = 0;
-    for (key, value) in annotations.as_object().into_iter().flat_map(|map| map.iter()) {
+    for (key, value) in annotations
+        .as_object()
+        .into_iter()
+        .flat_map(|map| map.iter())
+    {
         errors.invalid_each(path, key, names::annotation_key(key));
         bytes += key.len() + value.as_str().unwrap_or_default().len();
     }
@@ -97,7 +118,11 @@ fn owners(path: &FieldPath, owners: &Doc, errors: &mut FieldErrors) {
         let item = path.clone();
         let version = owner.str_at("/apiVersion").parse::<GroupVersion>();
         if !version.is_ok_and(|version| !version.version().is_empty()) {
-            errors.invalid(&item.child("apiVersion"), owner.at("/apiVersion"), "version must not be empty");
+            errors.invalid(
+                &item.child("apiVersion"),
+                owner.at("/apiVersion"),
+                "version must not be empty",
+            );
         }
         for key in ["kind", "name", "uid"] {
             let value = owner.str_at(&format!("/{key}"));
@@ -106,7 +131,11 @@ fn owners(path: &FieldPath, owners: &Doc, errors: &mut FieldErrors) {
             }
         }
         if owner.str_at("/kind") == "Event" && owner.str_at("/apiVersion") == "v1" {
-            errors.invalid(&path.index(index), owner, "is disallowed from being an owner");
+            errors.invalid(
+                &path.index(index),
+                owner,
+                "is disallowed from being an owner",
+            );
         }
         if *owner.at("/controller") != true {
             continue;

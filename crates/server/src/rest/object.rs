@@ -39,9 +39,14 @@ fn parse_json(
         duplicates: Duplicates::KeepLast,
         ..ParseOptions::default()
     };
-    let parsed = Parser::new(options).parse(body).map_err(|error| unreadable(gvk, &error.to_string()))?;
-    let complaints: Vec<String> =
-        parsed.duplicates.iter().map(|path| format!("duplicate field \"{path}\"")).collect();
+    let parsed = Parser::new(options)
+        .parse(body)
+        .map_err(|error| unreadable(gvk, &error.to_string()))?;
+    let complaints: Vec<String> = parsed
+        .duplicates
+        .iter()
+        .map(|path| format!("duplicate field \"{path}\""))
+        .collect();
     match validation {
         FieldValidation::Strict if !complaints.is_empty() => {
             let list = complaints.join(", ");
@@ -63,7 +68,10 @@ pub(super) fn parse_yaml(body: &[u8], gvk: &Gvk) -> Result<Doc, Status> {
     let mut docs = Doc::parse_yaml(text).map_err(|error| unreadable(gvk, &error.to_string()))?;
     match docs.len() {
         1 => Ok(docs.remove(0)),
-        count => Err(unreadable(gvk, &format!("expected one document, found {count}"))),
+        count => Err(unreadable(
+            gvk,
+            &format!("expected one document, found {count}"),
+        )),
     }
 }
 
@@ -79,12 +87,18 @@ fn unreadable(gvk: &Gvk, why: &str) -> Status {
 pub(super) fn clean(doc: &Doc) -> Doc {
     match doc.kind() {
         Kind::Object(object) => {
-            let is_clean = object.values().iter().all(|value| !value.is_null() && clean(value) == *value);
+            let is_clean = object
+                .values()
+                .iter()
+                .all(|value| !value.is_null() && clean(value) == *value);
             if is_clean {
                 return doc.clone();
             }
             let fields = object.iter().filter(|(_, value)| !value.is_null());
-            fields.map(|(key, value)| (key.clone(), clean(value))).collect::<Object>().into()
+            fields
+                .map(|(key, value)| (key.clone(), clean(value)))
+                .collect::<Object>()
+                .into()
         }
         Kind::Array(array) => array.iter().map(clean).collect::<Vec<_>>().into(),
         _ => doc.clone(),
@@ -94,7 +108,10 @@ pub(super) fn clean(doc: &Doc) -> Doc {
 /// An object that says it is of the kind, or says nothing and is taken to be.
 pub(super) fn check_type(doc: &Doc, gvk: &Gvk) -> Result<Doc, Status> {
     let Some(object) = doc.as_object() else {
-        return Err(unreadable(gvk, &format!("{} is not an object", doc.kind().name())));
+        return Err(unreadable(
+            gvk,
+            &format!("{} is not an object", doc.kind().name()),
+        ));
     };
     let api_version = gvk.api_version();
     for (key, expected) in [("kind", gvk.kind()), ("apiVersion", &api_version)] {
@@ -124,7 +141,12 @@ pub(super) fn check_type(doc: &Doc, gvk: &Gvk) -> Result<Doc, Status> {
     }
     for (key, fits) in METADATA_TYPES {
         if let Some(value) = metadata.get(key).filter(|value| !fits(value)) {
-            return Err(wrong_type(gvk, &format!("metadata.{key}"), value, "of another type"));
+            return Err(wrong_type(
+                gvk,
+                &format!("metadata.{key}"),
+                value,
+                "of another type",
+            ));
         }
     }
     let metadata = metadata.as_object().cloned().unwrap_or_else(Object::empty);
@@ -135,9 +157,12 @@ pub(super) fn check_type(doc: &Doc, gvk: &Gvk) -> Result<Doc, Status> {
         .into())
 }
 
+/// Whether a value is of a type.
+type Test = fn(&Doc) -> bool;
+
 /// What the fields of the metadata are, so that nothing behind this point finds a number for a
 /// name.
-const METADATA_TYPES: &[(&str, fn(&Doc) -> bool)] = &[
+const METADATA_TYPES: &[(&str, Test)] = &[
     ("name", is_text),
     ("generateName", is_text),
     ("namespace", is_text),
@@ -145,9 +170,15 @@ const METADATA_TYPES: &[(&str, fn(&Doc) -> bool)] = &[
     ("resourceVersion", is_text),
     ("labels", is_text_map),
     ("annotations", is_text_map),
-    ("finalizers", |value| value.as_array().is_some_and(|items| items.iter().all(is_text))),
+    ("finalizers", |value| {
+        value
+            .as_array()
+            .is_some_and(|items| items.iter().all(is_text))
+    }),
     ("ownerReferences", |value| {
-        value.as_array().is_some_and(|items| items.iter().all(|item| item.as_object().is_some()))
+        value
+            .as_array()
+            .is_some_and(|items| items.iter().all(|item| item.as_object().is_some()))
     }),
 ];
 
@@ -156,7 +187,9 @@ fn is_text(value: &Doc) -> bool {
 }
 
 fn is_text_map(value: &Doc) -> bool {
-    value.as_object().is_some_and(|map| map.values().iter().all(is_text))
+    value
+        .as_object()
+        .is_some_and(|map| map.values().iter().all(is_text))
 }
 
 fn wrong_type(gvk: &Gvk, field: &str, found: &Doc, expected: &str) -> Status {
@@ -179,7 +212,7 @@ pub(crate) fn edit_metadata(doc: &Doc, edit: impl FnOnce(Object) -> Object) -> D
 }
 
 /// A field of the metadata taken over from another object, absent if it is absent there.
-pub(super) fn keep_metadata(metadata: Object, key: &str, old: &Doc) -> Object {
+pub(super) fn keep_metadata(metadata: &Object, key: &str, old: &Doc) -> Object {
     match old.at("/metadata").get(key) {
         Some(value) => metadata.with(key, value.clone()),
         None => metadata.without(key),

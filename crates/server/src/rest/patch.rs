@@ -38,7 +38,11 @@ pub(super) async fn patch(call: &Call, part: Part) -> Result<Response<Body>, Sta
 pub(super) fn check_patched(patched: &Doc, gvk: &Gvk) -> Result<Doc, Status> {
     object::check_type(patched, gvk).map_err(|status| {
         let mut errors = FieldErrors::default();
-        errors.invalid(&FieldPath::new("patch"), patched.to_string(), status.message());
+        errors.invalid(
+            &FieldPath::new("patch"),
+            patched.to_string(),
+            status.message(),
+        );
         Status::invalid(&GroupKind::new("", ""), "", &errors)
     })
 }
@@ -47,11 +51,19 @@ pub(super) fn check_patched(patched: &Doc, gvk: &Gvk) -> Result<Doc, Status> {
 fn check_uid(call: &Call, current: &Doc, patched: &Doc) -> Result<(), Status> {
     let mut errors = FieldErrors::default();
     let uid = |object: &Doc| object.at("/metadata/uid").clone();
-    errors.immutable(&FieldPath::new("metadata.uid"), &uid(patched), &uid(current));
+    errors.immutable(
+        &FieldPath::new("metadata.uid"),
+        &uid(patched),
+        &uid(current),
+    );
     if errors.is_empty() {
         return Ok(());
     }
-    Err(Status::invalid(&call.resource.group_kind(), &call.path.name, &errors))
+    Err(Status::invalid(
+        &call.resource.group_kind(),
+        &call.path.name,
+        &errors,
+    ))
 }
 
 /// The patch of a request, and whether nothing is to be stored.
@@ -59,7 +71,10 @@ pub(super) fn read(call: &Call) -> Result<(Patch, bool), Status> {
     let options = call.query.write_options("PatchOptions")?;
     if options.force.is_some() {
         let mut errors = FieldErrors::default();
-        errors.forbidden(&FieldPath::new("force"), "may not be specified for non-apply patch");
+        errors.forbidden(
+            &FieldPath::new("force"),
+            "may not be specified for non-apply patch",
+        );
         return Err(query::options_invalid("PatchOptions", &errors));
     }
     let media_type = negotiate::media_type(&call.headers);

@@ -29,7 +29,10 @@ pub(super) async fn bind(call: &Call) -> Result<Response<Body>, Status> {
 pub(super) async fn bind_named(call: &Call, binding: &Doc) -> Result<Response<Body>, Status> {
     let options = call.query.write_options("CreateOptions")?;
     let table = call.server.inner().registry.table();
-    let pods = table.find("", "v1", "pods").cloned().ok_or_else(Status::no_such_path)?;
+    let pods = table
+        .find("", "v1", "pods")
+        .cloned()
+        .ok_or_else(Status::no_such_path)?;
     let mut path = call.path.clone();
     binding.meta().name().clone_into(&mut path.name);
     let call = Call {
@@ -50,7 +53,11 @@ async fn assign(call: &Call, binding: &Doc, dry_run: bool) -> Result<Response<Bo
     let propose = |pod: &Doc| assigned(call, pod, binding, now);
     update::write(call, Part::Whole, dry_run, propose).await?;
     let status = doc!({ "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201 });
-    Ok(respond::json(StatusCode::CREATED, &status, call.is_pretty()))
+    Ok(respond::json(
+        StatusCode::CREATED,
+        &status,
+        call.is_pretty(),
+    ))
 }
 
 fn check_binding(call: &Call, binding: &Doc) -> Result<(), Status> {
@@ -86,7 +93,9 @@ fn assigned(call: &Call, pod: &Doc, binding: &Doc, now: Time) -> Result<Doc, Sta
     };
     let (node, target) = (pod.str_at("/spec/nodeName"), binding.str_at("/target/name"));
     if pod.meta().is_deleting() {
-        return refuse(&format!("pod {name} is being deleted, cannot be assigned to a host"));
+        return refuse(&format!(
+            "pod {name} is being deleted, cannot be assigned to a host"
+        ));
     }
     if !node.is_empty() {
         return refuse(&format!("pod {name} is already assigned to node {node:?}"));
@@ -98,7 +107,10 @@ fn assigned(call: &Call, pod: &Doc, binding: &Doc, now: Time) -> Result<Doc, Sta
     bound = object::cut(bound, "/status/nominatedNodeName");
     for (key, value) in binding.meta().annotations().iter() {
         bound = object::edit_metadata(&bound, |metadata| {
-            let annotations = metadata.get("annotations").and_then(Doc::as_object).cloned();
+            let annotations = metadata
+                .get("annotations")
+                .and_then(Doc::as_object)
+                .cloned();
             let annotations = annotations.unwrap_or_else(windlass_core::Object::empty);
             metadata.with("annotations", annotations.with(key, value.into()).into())
         });
@@ -106,15 +118,20 @@ fn assigned(call: &Call, pod: &Doc, binding: &Doc, now: Time) -> Result<Doc, Sta
     bound = with_scheduled(bound, now);
     let (uid, revision) = (binding.meta().uid_str(), binding.meta().resource_version());
     Ok(object::edit_metadata(&bound, |metadata| {
-        metadata.with("uid", uid.into()).with("resourceVersion", revision.into())
+        metadata
+            .with("uid", uid.into())
+            .with("resourceVersion", revision.into())
     }))
 }
 
 /// A pod that says that it found its place.
 fn with_scheduled(pod: Doc, now: Time) -> Doc {
     let known = pod.at("/status/conditions").items();
-    let mut conditions: Vec<Doc> =
-        known.iter().filter(|known| known.str_at("/type") != "PodScheduled").cloned().collect();
+    let mut conditions: Vec<Doc> = known
+        .iter()
+        .filter(|known| known.str_at("/type") != "PodScheduled")
+        .cloned()
+        .collect();
     conditions.push(doc!({
         "type": "PodScheduled", "status": "True", "lastProbeTime": null,
         "lastTransitionTime": (now.to_string())
@@ -126,7 +143,11 @@ fn with_scheduled(pod: Doc, now: Time) -> Doc {
 pub(super) fn log(call: &Call) -> Result<Response<Body>, Status> {
     let pod = call.find()?;
     if pod.str_at("/spec/nodeName").is_empty() {
-        return Ok(respond::whole(StatusCode::NO_CONTENT, "text/plain", Vec::new().into()));
+        return Ok(respond::whole(
+            StatusCode::NO_CONTENT,
+            "text/plain",
+            Vec::new().into(),
+        ));
     }
     Ok(respond::text(StatusCode::OK, ""))
 }
@@ -146,7 +167,10 @@ pub(super) async fn evict(call: &Call) -> Result<Response<Body>, Status> {
         spend_budget(call, &pod, options.dry_run).await?;
     }
     let given = eviction.at("/deleteOptions");
-    let uid = given.at("/preconditions/uid").as_str().unwrap_or(pod.meta().uid_str());
+    let uid = given
+        .at("/preconditions/uid")
+        .as_str()
+        .unwrap_or(pod.meta().uid_str());
     let delete = DeleteOptions {
         grace_seconds: given.at("/gracePeriodSeconds").as_i64(),
         uid: Some(uid.to_owned()),
@@ -155,7 +179,11 @@ pub(super) async fn evict(call: &Call) -> Result<Response<Body>, Status> {
     };
     delete::delete_one(call, &call.path.name, call.namespace(), &delete).await?;
     let status = doc!({ "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201 });
-    Ok(respond::json(StatusCode::CREATED, &status, call.is_pretty()))
+    Ok(respond::json(
+        StatusCode::CREATED,
+        &status,
+        call.is_pretty(),
+    ))
 }
 
 /// A pod that does not serve, or is going anyway, costs no budget.
@@ -168,7 +196,9 @@ fn needs_budget(pod: &Doc) -> bool {
 async fn spend_budget(call: &Call, pod: &Doc, dry_run: bool) -> Result<(), Status> {
     let store = &call.server.inner().storage;
     let budgets = store.snapshot_of("policy", "poddisruptionbudgets");
-    let mut found = budgets.namespace(call.namespace(), "").filter(|entry| covers(&entry.doc, pod));
+    let mut found = budgets
+        .namespace(call.namespace(), "")
+        .filter(|entry| covers(&entry.doc, pod));
     let Some(budget) = found.next() else {
         return Ok(());
     };
@@ -180,8 +210,16 @@ async fn spend_budget(call: &Call, pod: &Doc, dry_run: bool) -> Result<(), Statu
     }
     let is_ready = windlass_core::condition(pod, "Ready").is_some_and(|ready| ready.is_true());
     let always = budget.doc.str_at("/spec/unhealthyPodEvictionPolicy") == "AlwaysAllow";
-    let healthy = budget.doc.at("/status/currentHealthy").as_i64().unwrap_or(0);
-    let desired = budget.doc.at("/status/desiredHealthy").as_i64().unwrap_or(0);
+    let healthy = budget
+        .doc
+        .at("/status/currentHealthy")
+        .as_i64()
+        .unwrap_or(0);
+    let desired = budget
+        .doc
+        .at("/status/desiredHealthy")
+        .as_i64()
+        .unwrap_or(0);
     if !is_ready && (always || healthy >= desired && desired > 0) {
         return Ok(());
     }
@@ -197,7 +235,11 @@ async fn spend_budget(call: &Call, pod: &Doc, dry_run: bool) -> Result<(), Statu
     };
     let shelf = windlass_store::Resource::new("policy", "poddisruptionbudgets");
     let key = storage::key(call.namespace(), budget.doc.meta().name());
-    store.update(&shelf, &key, take).await.map(drop).map_err(super::write_failed)
+    store
+        .update(&shelf, &key, take)
+        .await
+        .map(drop)
+        .map_err(super::write_failed)
 }
 
 fn covers(budget: &Doc, pod: &Doc) -> bool {
@@ -213,13 +255,26 @@ fn spent(budget: &Doc, pod: &str, now: Time) -> Result<Doc, Status> {
     let refuse = |message: String, after: u64| {
         let cannot = "Cannot evict pod as it would violate the pod's disruption budget.";
         let status = Status::too_many_requests(cannot, Duration::from_secs(after));
-        status.with_cause(Cause { reason: "DisruptionBudget", message, field: String::new() })
+        status.with_cause(Cause {
+            reason: "DisruptionBudget",
+            message,
+            field: String::new(),
+        })
     };
-    if budget.at("/status/observedGeneration").as_i64().unwrap_or(0) < budget.meta().generation() {
-        let message = format!("The disruption budget {name} is still being processed by the server.");
+    if budget
+        .at("/status/observedGeneration")
+        .as_i64()
+        .unwrap_or(0)
+        < budget.meta().generation()
+    {
+        let message =
+            format!("The disruption budget {name} is still being processed by the server.");
         return Err(refuse(message, 10));
     }
-    let allowed = budget.at("/status/disruptionsAllowed").as_i64().unwrap_or(0);
+    let allowed = budget
+        .at("/status/disruptionsAllowed")
+        .as_i64()
+        .unwrap_or(0);
     if allowed <= 0 {
         let (needed, have) = (
             budget.at("/status/desiredHealthy").as_i64().unwrap_or(0),

@@ -30,7 +30,8 @@ pub(super) async fn update(call: &Call) -> Result<Response<Body>, Status> {
 pub(super) async fn patch(call: &Call) -> Result<Response<Body>, Status> {
     let (patch, dry_run) = patch::read(call)?;
     let propose = |current: &Doc| {
-        let scale = patch::check_patched(&object::clean(&patch.apply(&scale_of(current))?), &SCALE)?;
+        let scale =
+            patch::check_patched(&object::clean(&patch.apply(&scale_of(current))?), &SCALE)?;
         scaled(call, current, &scale)
     };
     let object = update::write(call, Part::Main, dry_run, propose).await?;
@@ -52,7 +53,11 @@ fn scale_of(object: &Doc) -> Doc {
     }
     let replicas = object.at("/spec/replicas").as_i64().unwrap_or(0);
     // Upstream leaves out a zero.
-    let spec = if replicas == 0 { Doc::empty_object() } else { doc!({ "replicas": replicas }) };
+    let spec = if replicas == 0 {
+        Doc::empty_object()
+    } else {
+        doc!({ "replicas": replicas })
+    };
     doc!({
         "kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata, "spec": spec,
         "status": status
@@ -66,10 +71,14 @@ fn selector_text(selector: &Doc) -> String {
     let structured = if is_structured {
         selector.decode::<LabelSelector>().ok()
     } else {
-        doc!({ "matchLabels": selector }).decode::<LabelSelector>().ok()
+        doc!({ "matchLabels": selector })
+            .decode::<LabelSelector>()
+            .ok()
     };
     let selector = structured.and_then(|selector| Selector::try_from(&selector).ok());
-    selector.map(|selector| selector.to_string()).unwrap_or_default()
+    selector
+        .map(|selector| selector.to_string())
+        .unwrap_or_default()
 }
 
 /// The object with the replicas of a scale, whose uid and revision are conditions.
@@ -89,7 +98,11 @@ fn scaled(call: &Call, current: &Doc, scale: &Doc) -> Result<Doc, Status> {
         let mut errors = FieldErrors::default();
         let detail = "must be greater than or equal to 0";
         errors.invalid(&FieldPath::new("spec.replicas"), replicas, detail);
-        return Err(Status::invalid(&SCALE.group_kind(), &call.path.name, &errors));
+        return Err(Status::invalid(
+            &SCALE.group_kind(),
+            &call.path.name,
+            &errors,
+        ));
     }
     let conditions = scale.meta();
     let object = object::put(current.clone(), "/spec/replicas", replicas);

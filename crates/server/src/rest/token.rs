@@ -18,11 +18,16 @@ pub(super) fn create(call: &Call) -> Result<Response<Body>, Status> {
     let options = call.query.write_options("CreateOptions")?;
     let request = object::decode(call, &REQUEST, options.validation, &mut Vec::new())?;
     let account = call.find()?;
-    let seconds = request.at("/spec/expirationSeconds").as_i64().unwrap_or(SECONDS_DEFAULT);
+    let seconds = request
+        .at("/spec/expirationSeconds")
+        .as_i64()
+        .unwrap_or(SECONDS_DEFAULT);
     check_seconds(call, seconds)?;
     let given = request.at("/spec/audiences").items();
-    let mut audiences: Vec<String> =
-        given.iter().filter_map(|audience| audience.as_str().map(str::to_owned)).collect();
+    let mut audiences: Vec<String> = given
+        .iter()
+        .filter_map(|audience| audience.as_str().map(str::to_owned))
+        .collect();
     if audiences.is_empty() {
         audiences.push(ISSUER.to_owned());
     }
@@ -35,8 +40,9 @@ pub(super) fn create(call: &Call) -> Result<Response<Body>, Status> {
         bound_to: bound_object(call, &request)?,
     };
     let signer = call.server.inner().authenticator.signer();
-    let (token, end) =
-        signer.sign(&claims).ok_or_else(|| Status::internal("the token could not be signed"))?;
+    let (token, end) = signer
+        .sign(&claims)
+        .ok_or_else(|| Status::internal("the token could not be signed"))?;
     let audiences: Vec<Doc> = audiences.iter().map(Doc::from).collect();
     let answer = object::put(request, "/spec/expirationSeconds", seconds);
     let answer = object::put(answer, "/spec/audiences", audiences);
@@ -56,22 +62,31 @@ fn check_seconds(call: &Call, seconds: i64) -> Result<(), Status> {
     let mut errors = FieldErrors::default();
     let field = FieldPath::new("spec.expirationSeconds");
     if seconds < SECONDS_MIN {
-        errors.invalid(&field, seconds, "may not specify a duration less than 10 minutes");
+        errors.invalid(
+            &field,
+            seconds,
+            "may not specify a duration less than 10 minutes",
+        );
     }
     if seconds > SECONDS_MAX {
-        errors.invalid(&field, seconds, "may not specify a duration larger than 2^32 seconds");
+        errors.invalid(
+            &field,
+            seconds,
+            "may not specify a duration larger than 2^32 seconds",
+        );
     }
     if errors.is_empty() {
         return Ok(());
     }
-    Err(Status::invalid(&REQUEST.group_kind(), &call.path.name, &errors))
+    Err(Status::invalid(
+        &REQUEST.group_kind(),
+        &call.path.name,
+        &errors,
+    ))
 }
 
 /// The object with whose end the token ends, which has to exist.
-fn bound_object(
-    call: &Call,
-    request: &Doc,
-) -> Result<Option<(String, String, String)>, Status> {
+fn bound_object(call: &Call, request: &Doc) -> Result<Option<(String, String, String)>, Status> {
     let wanted = request.at("/spec/boundObjectRef");
     if wanted.is_null() {
         return Ok(None);
@@ -89,7 +104,11 @@ fn bound_object(
         }
     };
     let group_resource = windlass_core::GroupResource::new("", resource);
-    let found = call.server.inner().storage.find("", resource, namespace, name);
+    let found = call
+        .server
+        .inner()
+        .storage
+        .find("", resource, namespace, name);
     let found = found.ok_or_else(|| Status::not_found(&group_resource, name))?;
     let (uid, wanted_uid) = (found.meta().uid_str(), wanted.str_at("/uid"));
     if !wanted_uid.is_empty() && wanted_uid != uid {
@@ -100,12 +119,19 @@ fn bound_object(
         return Err(Status::conflict(&group_resource, name, &why));
     }
     let account = found.str_at("/spec/serviceAccountName");
-    if kind == "Pod" && account != call.path.name && !(account.is_empty() && call.path.name == "default") {
+    if kind == "Pod"
+        && account != call.path.name
+        && !(account.is_empty() && call.path.name == "default")
+    {
         return Err(Status::bad_request(format!(
             "cannot bind token for serviceaccount {:?} to pod running with different serviceaccount \
              name.",
             call.path.name
         )));
     }
-    Ok(Some((kind.to_ascii_lowercase(), name.to_owned(), uid.to_owned())))
+    Ok(Some((
+        kind.to_ascii_lowercase(),
+        name.to_owned(),
+        uid.to_owned(),
+    )))
 }

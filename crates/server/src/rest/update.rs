@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http::{Response, StatusCode};
-use windlass_core::{Doc, Object};
+use windlass_core::{Doc, GroupKind, Object};
 use windlass_store::{Change, Entry, Outcome, WriteError};
 
 use super::{Call, admission, create, metadata, object, write_failed};
@@ -52,6 +52,7 @@ pub(super) async fn update(call: &Call, part: Part) -> Result<Response<Body>, St
     check_identity(call, &body)?;
     let body = place(call, &body);
     let body = create::dedupe_owners(body, &mut warnings);
+    warnings.extend(call.resource.hooks.warnings(&body));
     let outcome = write(call, part, options.dry_run, |_| Ok(body.clone())).await;
     let (code, object) = match outcome {
         Err(status) if status.code() == StatusCode::NOT_FOUND && may_create(call, part) => {
@@ -80,11 +81,17 @@ async fn create_instead(
             "Precondition failed: UID in precondition: {}, UID in object meta: ",
             body.meta().uid_str()
         );
-        return Err(Status::conflict(&call.group_resource(), &call.path.name, &why));
+        return Err(Status::conflict(
+            &call.group_resource(),
+            &call.path.name,
+            &why,
+        ));
     }
     if !body.meta().resource_version().is_empty() {
         return Err(call.not_found());
     }
+    // Creating warns of the same things again.
+    warnings.clear();
     let created = create::insert(call, body.clone(), options.dry_run, warnings).await?;
     Ok((StatusCode::CREATED, created))
 }
@@ -137,7 +144,7 @@ pub(super) async fn write(
         return Err(call.not_found());
     };
     let decide = |entry: &Entry| {
-        let current = resource.from_storage(&entry.doc);
+        let current = resource.view(&entry.doc);
         let proposed = propose(&current)?;
         decide(call, part, &current, &proposed)
     };
@@ -148,10 +155,15 @@ pub(super) async fn write(
         });
     }
     let mut removed = None;
-    let first = commit(call, &key, |current| match current {
-        Some(current) if current.revision == seen.revision => Ok(decision),
-        _ => Err(Refusal::Changed),
-    }, &mut removed);
+    let first = commit(
+        call,
+        &key,
+        |current| match current {
+            Some(current) if current.revision == seen.revision => Ok(decision),
+            _ => Err(Refusal::Changed),
+        },
+        &mut removed,
+    );
     let outcome = match first.await {
         Err(WriteError::Refused(Refusal::Changed)) => {
             let again = |current: Option<&Arc<Entry>>| match current {
@@ -175,9 +187,10 @@ async fn commit(
     let resource = &call.resource;
     let store = &call.server.inner().storage;
     let change = |current: Option<&Arc<Entry>>| match decide(current)? {
-        Decision::Put(object) => {
-            Ok(Change::Put { doc: resource.to_storage(object), ttl: resource.ttl })
-        }
+        Decision::Put(object) => Ok(Change::Put {
+            doc: resource.to_storage(&object),
+            ttl: resource.ttl,
+        }),
         Decision::Remove(object) => {
             *removed = Some(object);
             Ok(Change::Delete)
@@ -203,7 +216,7 @@ fn finish(
     };
     match (removed, outcome.entry()) {
         (Some(object), _) => Ok(object),
-        (None, Some(entry)) => Ok(call.resource.from_storage(&entry.doc)),
+        (None, Some(entry)) => Ok(call.resource.view(&entry.doc)),
         (None, None) => Err(call.not_found()),
     }
 }
@@ -218,14 +231,15 @@ fn decide(call: &Call, part: Part, old: &Doc, proposed: &Doc) -> Result<Decision
         Part::Main => prepare_main(resource, new, old),
         Part::Whole => new,
         Part::Status => prepare_status(resource, &new, old),
-        Part::Finalize => {
-            object::put(keep_all_but(&new, old, &[]), "/spec/finalizers", new.at("/spec/finalizers"))
-        }
+        Part::Finalize => object::keep_field(&new, "status", old),
         Part::Only(pointers) => pointers.iter().fold(old.clone(), |object, pointer| {
             object::put(object, pointer, new.at(pointer))
         }),
     };
-    let new = if part == Part::Whole { new } else { count_generation(resource, new, old) };
+    let new = match part {
+        Part::Main | Part::Only(_) => count_generation(resource, new, old),
+        Part::Whole | Part::Status | Part::Finalize => new,
+    };
     let mut errors = FieldErrors::default();
     metadata::validate(resource, &new, &mut errors);
     metadata::validate_update(&new, old, &mut errors);
@@ -233,10 +247,17 @@ fn decide(call: &Call, part: Part, old: &Doc, proposed: &Doc) -> Result<Decision
         resource.hooks.validate_status(&new, old, &mut errors);
     } else if part != Part::Whole {
         resource.hooks.validate(&new, &mut errors);
+    }
+    // A part with its own path is there to change what the main path may not.
+    if part == Part::Main {
         resource.hooks.validate_update(&new, old, &mut errors);
     }
     if !errors.is_empty() {
-        return Err(Status::invalid(&resource.group_kind(), old.meta().name(), &errors));
+        return Err(Status::invalid(
+            &resource.group_kind(),
+            old.meta().name(),
+            &errors,
+        ));
     }
     if part == Part::Main && new != *old {
         admission::check_rights(call, &new)?;
@@ -249,7 +270,10 @@ fn decide(call: &Call, part: Part, old: &Doc, proposed: &Doc) -> Result<Decision
 
 /// Whether nothing keeps an object any more whose deletion began.
 fn is_free_to_go(resource: &Resource, object: &Doc) -> bool {
-    let grace = object.at("/metadata/deletionGracePeriodSeconds").as_i64().unwrap_or(0);
+    let grace = object
+        .at("/metadata/deletionGracePeriodSeconds")
+        .as_i64()
+        .unwrap_or(0);
     object.meta().is_deleting()
         && grace == 0
         && object.meta().finalizers().next().is_none()
@@ -271,8 +295,11 @@ fn check_preconditions(call: &Call, old: &Doc, proposed: &Doc) -> Result<(), Sta
         "" | "0" if !call.resource.unconditional_update => {
             let mut errors = FieldErrors::default();
             let field = FieldPath::new("metadata.resourceVersion");
-            errors.invalid_shown(&field, "0x0", "must be specified for an update");
-            Err(Status::invalid(&call.resource.group_kind(), found.name(), &errors))
+            errors.invalid(&field, 0, "must be specified for an update");
+            // Upstream names the resource here, not the kind.
+            let group = call.resource.gvk.group().to_owned();
+            let named = GroupKind::new(group, call.resource.plural.to_string());
+            Err(Status::invalid(&named, found.name(), &errors))
         }
         "" | "0" => Ok(()),
         given if given == found.resource_version() => Ok(()),
@@ -296,18 +323,26 @@ fn keep_system_metadata(new: &Doc, old: &Doc) -> Doc {
         "uid",
     ];
     object::edit_metadata(new, |metadata| {
-        KEPT.iter().fold(metadata, |metadata, key| object::keep_metadata(metadata, key, old))
+        KEPT.iter().fold(metadata, |metadata, key| {
+            object::keep_metadata(&metadata, key, old)
+        })
     })
 }
 
 fn prepare_main(resource: &Resource, new: Doc, old: &Doc) -> Doc {
-    let new = if resource.has_status() { object::keep_field(&new, "status", old) } else { new };
+    let new = if resource.has_status() {
+        object::keep_field(&new, "status", old)
+    } else {
+        new
+    };
     resource.hooks.prepare_update(new, old)
 }
 
 /// The old object with the new status and the new metadata; the kind may take back the latter.
 fn prepare_status(resource: &Resource, new: &Doc, old: &Doc) -> Doc {
-    resource.hooks.prepare_status(keep_all_but(new, old, &["metadata", "status"]), old)
+    resource
+        .hooks
+        .prepare_status(keep_all_but(new, old, &["metadata", "status"]), old)
 }
 
 /// The old object with some fields of the new one.
@@ -331,9 +366,7 @@ fn count_generation(resource: &Resource, new: Doc, old: &Doc) -> Doc {
         Generation::SpecOrAnnotations => {
             spec_differs() || new.at("/metadata/annotations") != old.at("/metadata/annotations")
         }
-        Generation::AllButStatus => {
-            strip(&new) != strip(old)
-        }
+        Generation::AllButStatus => strip(&new) != strip(old),
     };
     if !is_counted {
         return new;

@@ -125,9 +125,19 @@ impl Server {
             (false, Some(revision)) => Start::After(revision),
             (false, None) => Start::Now,
         };
-        let bookmarks =
-            if watch.initial_events { Bookmarks::WithInitialEnd } else { Bookmarks::Plain };
-        DocWatch::open(self, resource, watch.namespace.clone(), filter, start, bookmarks)
+        let bookmarks = if watch.initial_events {
+            Bookmarks::WithInitialEnd
+        } else {
+            Bookmarks::Plain
+        };
+        DocWatch::open(
+            self,
+            resource,
+            watch.namespace.clone(),
+            filter,
+            start,
+            bookmarks,
+        )
     }
 }
 
@@ -162,12 +172,17 @@ impl DocWatch {
                     namespace => snapshot.namespace(namespace, ""),
                 };
                 let is_chosen = |entry: &&Arc<Entry>| {
-                    filter.is_everything() || filter.matches(&resource.from_storage(&entry.doc))
+                    filter.is_everything() || filter.matches(&resource.view(&entry.doc))
                 };
-                (snapshot.revision(), entries.filter(is_chosen).cloned().collect())
+                (
+                    snapshot.revision(),
+                    entries.filter(is_chosen).cloned().collect(),
+                )
             }
         };
-        let events = store.watch(&resource.shelf, from).map_err(|error| expired(&error))?;
+        let events = store
+            .watch(&resource.shelf, from)
+            .map_err(|error| expired(&error))?;
         let initial_end = matches!(start, Start::Initial).then_some(from);
         Ok(Self {
             resource,
@@ -197,13 +212,15 @@ impl DocWatch {
 
     async fn next_delivery(&mut self) -> Option<Delivery> {
         if let Some(entry) = self.initial.pop_front() {
-            let object = self.resource.from_storage(&entry.doc);
+            let object = self.resource.view(&entry.doc);
             return Some(Delivery::Own(WatchEvent::Added(object)));
         }
         if let Some(revision) = self.initial_end.take()
             && self.bookmarks == Bookmarks::WithInitialEnd
         {
-            return Some(Delivery::Own(WatchEvent::Bookmark(self.marker(revision, true))));
+            return Some(Delivery::Own(WatchEvent::Bookmark(
+                self.marker(revision, true),
+            )));
         }
         while !self.is_over {
             match self.events.next().await {
@@ -244,14 +261,17 @@ impl DocWatch {
         if !self.namespace.is_empty() && event.key().namespace() != Some(&self.namespace) {
             return None;
         }
-        let new = self.resource.from_storage(&event.entry.doc);
+        let new = self.resource.view(&event.entry.doc);
         let (was, is) = if self.filter.is_everything() {
             (event.previous.is_some(), event.kind == EventKind::Put)
         } else {
             let previous = event.previous.as_ref();
-            let was = previous
-                .is_some_and(|entry| self.filter.matches(&self.resource.from_storage(&entry.doc)));
-            (was, event.kind == EventKind::Put && self.filter.matches(&new))
+            let was =
+                previous.is_some_and(|entry| self.filter.matches(&self.resource.view(&entry.doc)));
+            (
+                was,
+                event.kind == EventKind::Put && self.filter.matches(&new),
+            )
         };
         let delivery = match (was, is, event.kind) {
             (false, false, _) => return None,
@@ -263,7 +283,7 @@ impl DocWatch {
             // Out of the selection: the last state that was in it, at the revision of the event.
             (true, false, EventKind::Put) => {
                 let last = event.previous.as_ref().map(|entry| {
-                    windlass_store::stamp(&self.resource.from_storage(&entry.doc), event.revision())
+                    windlass_store::stamp(&self.resource.view(&entry.doc), event.revision())
                 });
                 Delivery::Own(WatchEvent::Deleted(last.unwrap_or(new)))
             }
@@ -303,7 +323,7 @@ fn too_old(asked: u64, oldest: u64) -> Status {
 struct HttpWatch {
     docs: DocWatch,
     shape: Shape,
-    /// An event that did not fit into the piece before.
+    /// When the stream ends by itself.
     ends: Instant,
     /// When the next bookmark is due.
     next_bookmark: Instant,
@@ -322,10 +342,8 @@ struct Shape {
 }
 
 pub(super) async fn watch(call: &Call) -> Result<Response<Body>, Status> {
-    let options = call.query.list_options().map_err(|status| match status.code() {
-        StatusCode::BAD_REQUEST => invalid_revision(call).unwrap_or(status),
-        _ => status,
-    })?;
+    call.query.revision().map_err(Status::plain)?;
+    let options = call.query.list_options()?;
     let start = check_options(&options)?;
     let forms = [Form::Whole, Form::Table, Form::Metadata];
     let wanted = negotiate::wanted(&call.headers, &forms)?;
@@ -362,15 +380,6 @@ pub(super) async fn watch(call: &Call) -> Result<Response<Body>, Status> {
     }
 }
 
-fn invalid_revision(call: &Call) -> Option<Status> {
-    let text = call.query.get("resourceVersion");
-    text.parse::<AtRevision>().is_err().then(|| {
-        let mut errors = FieldErrors::default();
-        errors.invalid(&FieldPath::new("resourceVersion"), text, "must be a number");
-        query::list_options_invalid(&errors)
-    })
-}
-
 fn check_options(options: &ListOptions) -> Result<Start, Status> {
     let mut errors = FieldErrors::default();
     let field = FieldPath::new("resourceVersionMatch");
@@ -381,13 +390,15 @@ fn check_options(options: &ListOptions) -> Result<Start, Status> {
             errors.forbidden(&field, detail);
         }
         None if matched.is_some() => {
-            let detail = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
+            let detail =
+                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
             errors.forbidden(&field, detail);
         }
         _ => {}
     }
     if !options.next.is_empty() {
-        errors.forbidden(&FieldPath::new("continue"), "continue is forbidden for watch");
+        let detail = "resourceVersionMatch is forbidden when continue is provided";
+        errors.forbidden(&field, detail);
     }
     if !errors.is_empty() {
         return Err(query::list_options_invalid(&errors));
@@ -400,7 +411,9 @@ fn check_options(options: &ListOptions) -> Result<Start, Status> {
 }
 
 fn timeout(call: &Call, options: &ListOptions) -> Duration {
-    options.timeout.unwrap_or_else(|| call.server.inner().env.jitter(TIMEOUT_MIN, 1.0))
+    options
+        .timeout
+        .unwrap_or_else(|| call.server.inner().env.jitter(TIMEOUT_MIN, 1.0))
 }
 
 fn stream(docs: DocWatch, shape: Shape, timeout: Duration) -> Response<Body> {
@@ -447,7 +460,9 @@ impl HttpWatch {
         let mut next = Some(second);
         while let Some(delivery) = next {
             piece.extend_from_slice(&self.encode(delivery));
-            next = (piece.len() < PIECE_BYTES).then(|| self.docs.try_next_delivery()).flatten();
+            next = (piece.len() < PIECE_BYTES)
+                .then(|| self.docs.try_next_delivery())
+                .flatten();
         }
         Some(piece.into())
     }
@@ -457,7 +472,11 @@ impl HttpWatch {
         let last = self.ends.checked_sub(BOOKMARK_BEFORE_END).unwrap_or(now);
         let next = now + BOOKMARK_PERIOD;
         // After the last one there is nothing to announce before the end.
-        self.next_bookmark = if now >= last { self.ends + BOOKMARK_PERIOD } else { next.min(last) };
+        self.next_bookmark = if now >= last {
+            self.ends + BOOKMARK_PERIOD
+        } else {
+            next.min(last)
+        };
     }
 
     fn encode(&mut self, delivery: Delivery) -> Bytes {
@@ -508,7 +527,11 @@ impl Shape {
         let columns = self.resource.columns;
         let row = table::row(columns, object, self.include, now);
         let is_first = !std::mem::replace(&mut self.has_columns, true);
-        let definitions = if is_first { table::definitions(columns) } else { Doc::NULL };
+        let definitions = if is_first {
+            table::definitions(columns)
+        } else {
+            Doc::NULL
+        };
         let metadata = doc!({ "resourceVersion": (object.at("/metadata/resourceVersion")) });
         table::table(definitions, vec![row], metadata)
     }

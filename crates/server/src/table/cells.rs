@@ -45,7 +45,10 @@ pub(super) fn template_containers(object: &Doc) -> Doc {
 }
 
 pub(super) fn template_images(object: &Doc) -> Doc {
-    join(object.at("/spec/template/spec/containers").items(), "/image")
+    join(
+        object.at("/spec/template/spec/containers").items(),
+        "/image",
+    )
 }
 
 /// The selector of a workload in its text form.
@@ -55,7 +58,10 @@ pub(super) fn selector(object: &Doc) -> Doc {
     if selector.get("matchLabels").is_none() && selector.get("matchExpressions").is_none() {
         return plain_selector(object);
     }
-    match selector.decode::<LabelSelector>().map(|parsed| Selector::try_from(&parsed)) {
+    match selector
+        .decode::<LabelSelector>()
+        .map(|parsed| Selector::try_from(&parsed))
+    {
         Ok(Ok(selector)) => selector.to_string().into(),
         _ => "<error>".into(),
     }
@@ -75,9 +81,20 @@ pub(super) fn ready_of_wanted(object: &Doc) -> Doc {
     format!("{ready}/{}", count(object.at("/spec/replicas"))).into()
 }
 
+pub(super) fn updated(object: &Doc) -> Doc {
+    count(object.at("/status/updatedReplicas")).into()
+}
+
+pub(super) fn available(object: &Doc) -> Doc {
+    count(object.at("/status/availableReplicas")).into()
+}
+
 pub(super) fn pod_ready(pod: &Doc) -> Doc {
     let statuses = pod.at("/status/containerStatuses").items();
-    let ready = statuses.iter().filter(|status| *status.at("/ready") == true).count();
+    let ready = statuses
+        .iter()
+        .filter(|status| *status.at("/ready") == true)
+        .count();
     format!("{ready}/{}", pod.at("/spec/containers").items().len()).into()
 }
 
@@ -115,14 +132,10 @@ fn init_status(pod: &Doc) -> Option<String> {
     let total = pod.at("/spec/initContainers").items().len();
     for (index, status) in statuses.iter().enumerate() {
         let terminated = status.at("/state/terminated");
-        let is_sidecar = pod
-            .at("/spec/initContainers")
-            .items()
-            .iter()
-            .any(|spec| {
-                spec.str_at("/name") == status.str_at("/name")
-                    && spec.str_at("/restartPolicy") == "Always"
-            });
+        let is_sidecar = pod.at("/spec/initContainers").items().iter().any(|spec| {
+            spec.str_at("/name") == status.str_at("/name")
+                && spec.str_at("/restartPolicy") == "Always"
+        });
         if *terminated.at("/exitCode") == 0 || is_sidecar && *status.at("/started") == true {
             continue;
         }
@@ -164,7 +177,10 @@ fn container_status(pod: &Doc, before: &str) -> Option<String> {
 
 /// Why a container ended.
 fn ended(terminated: &Doc) -> String {
-    match (terminated.str_at("/reason"), terminated.at("/signal").as_i64().unwrap_or(0)) {
+    match (
+        terminated.str_at("/reason"),
+        terminated.at("/signal").as_i64().unwrap_or(0),
+    ) {
         ("", 0) => format!("ExitCode:{}", count(terminated.at("/exitCode"))),
         ("", signal) => format!("Signal:{signal}"),
         (reason, _) => reason.to_owned(),
@@ -173,11 +189,17 @@ fn ended(terminated: &Doc) -> String {
 
 pub(super) fn pod_restarts(pod: &Doc, now: Time) -> Doc {
     let statuses = pod.at("/status/containerStatuses").items();
-    let restarts: i64 = statuses.iter().map(|status| count(status.at("/restartCount"))).sum();
+    let restarts: i64 = statuses
+        .iter()
+        .map(|status| count(status.at("/restartCount")))
+        .sum();
     let last = statuses
         .iter()
         .filter_map(|status| {
-            status.str_at("/lastState/terminated/finishedAt").parse::<Time>().ok()
+            status
+                .str_at("/lastState/terminated/finishedAt")
+                .parse::<Time>()
+                .ok()
         })
         .max();
     match last {
@@ -209,7 +231,10 @@ pub(super) fn job_status(job: &Doc) -> Doc {
         ("FailureTarget", "FailureTarget"),
         ("SuccessCriteriaMet", "SuccessCriteriaMet"),
     ];
-    let found = words.into_iter().find(|(kind, _)| is_true(kind)).map(|(_, word)| word);
+    let found = words
+        .into_iter()
+        .find(|(kind, _)| is_true(kind))
+        .map(|(_, word)| word);
     match found {
         Some(word @ ("Complete" | "Failed")) => word.into(),
         _ if job.meta().is_deleting() => "Terminating".into(),
@@ -279,18 +304,26 @@ pub(super) fn endpoints(endpoints: &Doc) -> Doc {
         let addresses = subset.at("/addresses").items().iter();
         let ports = subset.at("/ports").items();
         addresses.flat_map(move |address| {
-            ports.iter().map(move |port| {
-                format!("{}:{}", address.str_at("/ip"), count(port.at("/port")))
-            })
+            ports
+                .iter()
+                .map(move |port| format!("{}:{}", address.str_at("/ip"), count(port.at("/port"))))
         })
     });
     first_three(&pairs.collect::<Vec<_>>())
 }
 
 pub(super) fn slice_ports(slice: &Doc) -> Doc {
-    let show = |port: &Doc| port.at("/port").as_i64().map_or("*".to_owned(), |n| n.to_string());
+    let show = |port: &Doc| {
+        port.at("/port")
+            .as_i64()
+            .map_or("*".to_owned(), |n| n.to_string())
+    };
     let ports: Vec<String> = slice.at("/ports").items().iter().map(show).collect();
-    if ports.is_empty() { "<unset>".into() } else { first_three(&ports) }
+    if ports.is_empty() {
+        "<unset>".into()
+    } else {
+        first_three(&ports)
+    }
 }
 
 pub(super) fn slice_addresses(slice: &Doc) -> Doc {
@@ -301,7 +334,11 @@ pub(super) fn slice_addresses(slice: &Doc) -> Doc {
         .flat_map(|endpoint| endpoint.at("/addresses").items())
         .filter_map(|address| address.as_str().map(str::to_owned))
         .collect();
-    if addresses.is_empty() { "<unset>".into() } else { first_three(&addresses) }
+    if addresses.is_empty() {
+        "<unset>".into()
+    } else {
+        first_three(&addresses)
+    }
 }
 
 pub(super) fn ingress_hosts(ingress: &Doc) -> Doc {
@@ -312,7 +349,11 @@ pub(super) fn ingress_hosts(ingress: &Doc) -> Doc {
         .filter(|host| !host.is_empty())
         .map(str::to_owned)
         .collect();
-    if hosts.is_empty() { "*".into() } else { first_three(&hosts) }
+    if hosts.is_empty() {
+        "*".into()
+    } else {
+        first_three(&hosts)
+    }
 }
 
 pub(super) fn ingress_address(ingress: &Doc) -> Doc {
@@ -328,7 +369,11 @@ pub(super) fn ingress_address(ingress: &Doc) -> Doc {
 }
 
 pub(super) fn ingress_ports(ingress: &Doc) -> Doc {
-    if ingress.at("/spec/tls").items().is_empty() { "80".into() } else { "80, 443".into() }
+    if ingress.at("/spec/tls").items().is_empty() {
+        "80".into()
+    } else {
+        "80, 443".into()
+    }
 }
 
 pub(super) fn node_status(node: &Doc) -> Doc {
@@ -348,11 +393,13 @@ pub(super) fn node_roles(node: &Doc) -> Doc {
     let labels = node.meta().labels();
     let mut roles: Vec<String> = labels
         .iter()
-        .filter_map(|(key, value)| match key.strip_prefix("node-role.kubernetes.io/") {
-            Some(role) if !role.is_empty() => Some(role.to_owned()),
-            _ if key == "kubernetes.io/role" && !value.is_empty() => Some(value.to_owned()),
-            _ => None,
-        })
+        .filter_map(
+            |(key, value)| match key.strip_prefix("node-role.kubernetes.io/") {
+                Some(role) if !role.is_empty() => Some(role.to_owned()),
+                _ if key == "kubernetes.io/role" && !value.is_empty() => Some(value.to_owned()),
+                _ => None,
+            },
+        )
         .collect();
     roles.sort();
     list(roles.into_iter())
@@ -366,12 +413,17 @@ pub(super) fn event_last_seen(event: &Doc, now: Time) -> Doc {
         "/eventTime",
         "/firstTimestamp",
     ];
-    let found = candidates.iter().map(|at| event.at(at)).find(|time| !time.is_null());
+    let found = candidates
+        .iter()
+        .map(|at| event.at(at))
+        .find(|time| !time.is_null());
     since(found.unwrap_or(&Doc::NULL), now)
 }
 
 pub(super) fn event_object(event: &Doc) -> Doc {
-    let object = event.get("involvedObject").unwrap_or_else(|| event.at("/regarding"));
+    let object = event
+        .get("involvedObject")
+        .unwrap_or_else(|| event.at("/regarding"));
     let kind = object.str_at("/kind").to_ascii_lowercase();
     match object.str_at("/name") {
         "" => kind.into(),
@@ -399,7 +451,12 @@ pub(super) fn event_message(event: &Doc) -> Doc {
 }
 
 pub(super) fn data_count(object: &Doc) -> Doc {
-    let len = |key| object.get(key).and_then(Doc::as_object).map_or(0, windlass_core::Object::len);
+    let len = |key| {
+        object
+            .get(key)
+            .and_then(Doc::as_object)
+            .map_or(0, windlass_core::Object::len)
+    };
     Doc::from(len("data") + len("binaryData"))
 }
 
@@ -411,8 +468,12 @@ pub(super) fn access_modes(object: &Doc) -> Doc {
         "ReadWriteOncePod" => Some("RWOP"),
         _ => None,
     };
-    let modes: Vec<&str> =
-        object.at("/spec/accessModes").items().iter().filter_map(short).collect();
+    let modes: Vec<&str> = object
+        .at("/spec/accessModes")
+        .items()
+        .iter()
+        .filter_map(short)
+        .collect();
     modes.join(",").into()
 }
 
@@ -425,7 +486,12 @@ pub(super) fn claim_ref(volume: &Doc) -> Doc {
 }
 
 pub(super) fn role_ref(binding: &Doc) -> Doc {
-    format!("{}/{}", binding.str_at("/roleRef/kind"), binding.str_at("/roleRef/name")).into()
+    format!(
+        "{}/{}",
+        binding.str_at("/roleRef/kind"),
+        binding.str_at("/roleRef/name")
+    )
+    .into()
 }
 
 pub(super) fn claim_state(claim: &Doc) -> Doc {
@@ -445,7 +511,9 @@ pub(super) fn claim_state(claim: &Doc) -> Doc {
 
 fn condition<'a>(object: &'a Doc, kind: &str) -> Option<&'a Doc> {
     let conditions = object.at("/status/conditions").items();
-    conditions.iter().find(|condition| condition.str_at("/type") == kind)
+    conditions
+        .iter()
+        .find(|condition| condition.str_at("/type") == kind)
 }
 
 fn count(value: &Doc) -> i64 {
@@ -458,7 +526,11 @@ fn join(items: &[Doc], pointer: &str) -> Doc {
 
 fn list(items: impl Iterator<Item = String>) -> Doc {
     let items: Vec<String> = items.collect();
-    if items.is_empty() { Doc::NULL } else { items.join(",").into() }
+    if items.is_empty() {
+        Doc::NULL
+    } else {
+        items.join(",").into()
+    }
 }
 
 /// A map of labels as `a=b,c=d`.
@@ -466,7 +538,10 @@ fn pairs(map: &Doc) -> Doc {
     let Kind::Object(map) = map.kind() else {
         return Doc::NULL;
     };
-    list(map.iter().map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())))
+    list(
+        map.iter()
+            .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())),
+    )
 }
 
 /// At most three items and how many more there are.

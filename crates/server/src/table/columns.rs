@@ -4,19 +4,49 @@ use super::cells;
 use super::{Cell, Column};
 
 const fn text(name: &'static str, cell: Cell) -> Column {
-    Column { name, sort: "string", priority: 0, cell }
+    Column {
+        name,
+        sort: "string",
+        priority: 0,
+        cell,
+    }
 }
 
 const fn wide(name: &'static str, cell: Cell) -> Column {
-    Column { name, sort: "string", priority: 1, cell }
+    Column {
+        name,
+        sort: "string",
+        priority: 1,
+        cell,
+    }
 }
 
 const fn number(name: &'static str, pointer: &'static str) -> Column {
-    Column { name, sort: "integer", priority: 0, cell: Cell::At(pointer) }
+    Column {
+        name,
+        sort: "integer",
+        priority: 0,
+        cell: Cell::At(pointer),
+    }
 }
 
 const fn flag(name: &'static str, pointer: &'static str) -> Column {
-    Column { name, sort: "boolean", priority: 0, cell: Cell::At(pointer) }
+    Column {
+        name,
+        sort: "boolean",
+        priority: 0,
+        cell: Cell::At(pointer),
+    }
+}
+
+/// A number that upstream declares as a text.
+const fn count(name: &'static str, cell: Cell) -> Column {
+    Column {
+        name,
+        sort: "string",
+        priority: 0,
+        cell,
+    }
 }
 
 const NAME: Column = text("Name", Cell::Name);
@@ -55,8 +85,8 @@ pub(crate) const POD: &[Column] = &[
 pub(crate) const DEPLOYMENT: &[Column] = &[
     NAME,
     text("Ready", Cell::Made(cells::ready_of_wanted)),
-    number("Up-to-date", "/status/updatedReplicas"),
-    number("Available", "/status/availableReplicas"),
+    count("Up-to-date", Cell::Made(cells::updated)),
+    count("Available", Cell::Made(cells::available)),
     AGE_COLUMN,
     CONTAINERS,
     IMAGES,
@@ -132,8 +162,11 @@ pub(crate) const SERVICE: &[Column] = &[
     wide("Selector", Cell::Made(cells::plain_selector)),
 ];
 
-pub(crate) const ENDPOINTS: &[Column] =
-    &[NAME, text("Endpoints", Cell::Made(cells::endpoints)), AGE_COLUMN];
+pub(crate) const ENDPOINTS: &[Column] = &[
+    NAME,
+    text("Endpoints", Cell::Made(cells::endpoints)),
+    AGE_COLUMN,
+];
 
 pub(crate) const ENDPOINT_SLICE: &[Column] = &[
     NAME,
@@ -169,20 +202,25 @@ pub(crate) const EVENT: &[Column] = &[
     wide("Source", Cell::Made(cells::event_source)),
     text("Message", Cell::Made(cells::event_message)),
     wide("First Seen", Cell::Since("/firstTimestamp")),
-    Column { name: "Count", sort: "integer", priority: 1, cell: Cell::At("/count") },
+    Column {
+        name: "Count",
+        sort: "integer",
+        priority: 1,
+        cell: Cell::At("/count"),
+    },
     wide("Name", Cell::Name),
 ];
 
 pub(crate) const CONFIG_MAP: &[Column] = &[
     NAME,
-    Column { name: "Data", sort: "integer", priority: 0, cell: Cell::Made(cells::data_count) },
+    count("Data", Cell::Made(cells::data_count)),
     AGE_COLUMN,
 ];
 
 pub(crate) const SECRET: &[Column] = &[
     NAME,
     text("Type", Cell::At("/type")),
-    Column { name: "Data", sort: "integer", priority: 0, cell: Cell::Made(cells::data_count) },
+    count("Data", Cell::Made(cells::data_count)),
     AGE_COLUMN,
 ];
 
@@ -190,11 +228,17 @@ pub(crate) const PERSISTENT_VOLUME: &[Column] = &[
     NAME,
     text("Capacity", Cell::At("/spec/capacity/storage")),
     text("Access Modes", Cell::Made(cells::access_modes)),
-    text("Reclaim Policy", Cell::At("/spec/persistentVolumeReclaimPolicy")),
+    text(
+        "Reclaim Policy",
+        Cell::At("/spec/persistentVolumeReclaimPolicy"),
+    ),
     text("Status", Cell::At("/status/phase")),
     text("Claim", Cell::Made(cells::claim_ref)),
     text("StorageClass", Cell::At("/spec/storageClassName")),
-    text("VolumeAttributesClass", Cell::At("/spec/volumeAttributesClassName")),
+    text(
+        "VolumeAttributesClass",
+        Cell::At("/spec/volumeAttributesClassName"),
+    ),
     text("Reason", Cell::At("/status/reason")),
     AGE_COLUMN,
     wide("VolumeMode", Cell::At("/spec/volumeMode")),
@@ -207,7 +251,10 @@ pub(crate) const PERSISTENT_VOLUME_CLAIM: &[Column] = &[
     text("Capacity", Cell::At("/status/capacity/storage")),
     text("Access Modes", Cell::Made(cells::access_modes)),
     text("StorageClass", Cell::At("/spec/storageClassName")),
-    text("VolumeAttributesClass", Cell::At("/spec/volumeAttributesClassName")),
+    text(
+        "VolumeAttributesClass",
+        Cell::At("/spec/volumeAttributesClassName"),
+    ),
     AGE_COLUMN,
     wide("VolumeMode", Cell::At("/spec/volumeMode")),
 ];
@@ -223,11 +270,17 @@ pub(crate) const DISRUPTION_BUDGET: &[Column] = &[
 pub(crate) const ROLE_BINDING: &[Column] =
     &[NAME, text("Role", Cell::Made(cells::role_ref)), AGE_COLUMN];
 
-pub(crate) const LEASE: &[Column] =
-    &[NAME, text("Holder", Cell::At("/spec/holderIdentity")), AGE_COLUMN];
+pub(crate) const LEASE: &[Column] = &[
+    NAME,
+    text("Holder", Cell::At("/spec/holderIdentity")),
+    AGE_COLUMN,
+];
 
-pub(crate) const RESOURCE_CLAIM: &[Column] =
-    &[NAME, text("State", Cell::Made(cells::claim_state)), AGE_COLUMN];
+pub(crate) const RESOURCE_CLAIM: &[Column] = &[
+    NAME,
+    text("State", Cell::Made(cells::claim_state)),
+    AGE_COLUMN,
+];
 
 pub(crate) const RESOURCE_SLICE: &[Column] = &[
     NAME,

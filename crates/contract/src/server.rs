@@ -1,0 +1,84 @@
+//! The two servers, each started by the first case that needs it.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::OnceLock;
+
+use tokio::runtime::Runtime;
+use windlass_core::Env;
+use windlass_server::{Certificates, Identity, ServerOptions, serve};
+
+use crate::http::Client;
+
+/// A server under test, and who may ask it.
+#[derive(Debug)]
+pub struct Server {
+    /// Asks as the administrator, by certificate.
+    pub(crate) admin: Client,
+    /// Asks as nobody.
+    pub(crate) nobody: Client,
+}
+
+/// What a client needs to reach a server: its address, its authority and the administrator, the
+/// latter two in PEM.
+struct Access {
+    host: String,
+    authority: String,
+    admin: Identity,
+}
+
+/// The runtime of all cases: connections and the embedded server outlive the case that made them.
+pub(crate) fn runtime() -> &'static Runtime {
+    static RUNTIME: OnceLock<Runtime> = OnceLock::new();
+    RUNTIME.get_or_init(|| Runtime::new().expect("the runtime starts"))
+}
+
+/// The embedded server of this process.
+pub(crate) fn embedded() -> &'static Server {
+    static SERVER: OnceLock<Server> = OnceLock::new();
+    SERVER.get_or_init(|| Server::new(&runtime().block_on(start_embedded())))
+}
+
+/// The real server of this process, or `None` with one printed line where it is not installed.
+pub(crate) fn real() -> Option<&'static Server> {
+    static SERVER: OnceLock<Option<Server>> = OnceLock::new();
+    let start = || windlass_envtest::real_server().map(|real| Server::new(&access_to(real)));
+    SERVER.get_or_init(start).as_ref()
+}
+
+async fn start_embedded() -> Access {
+    let env = Env::real();
+    let certificates = Certificates::in_memory(&[], &env).expect("certificates are made");
+    let server = windlass_server::Server::open(ServerOptions::memory(env)).await;
+    let server = server.expect("the server opens");
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let listening = serve(server, address, &certificates, &[]).await;
+    let listening = listening.expect("the server listens");
+    let host = listening.address().to_string();
+    tokio::spawn(listening.run(std::future::pending()));
+    Access {
+        host,
+        authority: certificates.authority,
+        admin: certificates.admin,
+    }
+}
+
+fn access_to(real: &windlass_envtest::ControlPlane) -> Access {
+    let read = |name| std::fs::read_to_string(real.directory().join(name)).expect("a PEM file");
+    Access {
+        host: real.url().replace("https://", ""),
+        authority: read("ca.crt"),
+        admin: Identity {
+            certificate: read("admin.crt"),
+            key: read("admin.key"),
+        },
+    }
+}
+
+impl Server {
+    fn new(access: &Access) -> Self {
+        Self {
+            admin: Client::new(&access.host, &access.authority, Some(&access.admin)),
+            nobody: Client::new(&access.host, &access.authority, None),
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! Behaviour of the server as a client sees it, over the service in process and over TLS.
+
+#![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+mod create;
+mod delete;
+mod discovery;
+mod kinds;
+mod limits;
+mod list;
+mod patch;
+mod pods;
+mod security;
+mod subresources;
+mod support;
+mod tls;
+mod update;
+mod watch;
