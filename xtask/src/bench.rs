@@ -7,6 +7,7 @@
 mod contestant;
 mod doc;
 mod informer;
+mod list;
 mod queue;
 mod report;
 
@@ -18,6 +19,7 @@ const USAGE: &str = "\
 usage: cargo xtask bench NAME [--peers]
 
   doc       pods held as `Doc`s, as k8s-openapi structs and as serde_json values
+  list      a list of pods read over HTTP; the peers need Go
   queue     work queues; the peer needs Go
   informer  caches of a real API server's pods; needs Go and `cargo xtask envtest build`
 
@@ -28,6 +30,8 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<ExitCode> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let report = match words.as_slice() {
         ["doc"] | ["doc", "--peers"] => doc::run()?,
+        ["list"] => list::run(false)?,
+        ["list", "--peers"] => list::run(true)?,
         ["queue"] => queue::run(false)?,
         ["queue", "--peers"] => queue::run(true)?,
         ["informer", "--peers"] => informer::run()?,

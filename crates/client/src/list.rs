@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use windlass_core::Doc;
+use windlass_core::{Doc, Prune};
 
 use crate::decode::{DecodeError, ListDecoder, ListHead, Undecodable};
 use crate::rest::{ReadError, Reader};
@@ -25,6 +25,7 @@ enum Source {
     Local {
         head: ListHead,
         list: DocList,
+        prune: Prune,
     },
 }
 
@@ -68,14 +69,14 @@ impl ListStream {
         }
     }
 
-    pub(crate) fn local(list: DocList) -> Self {
+    pub(crate) fn local(list: DocList, prune: Prune) -> Self {
         let head = ListHead {
             api_version: list.api_version.clone(),
             kind: list.kind.clone(),
             metadata: list.metadata.clone(),
         };
         Self {
-            source: Source::Local { head, list },
+            source: Source::Local { head, list, prune },
             is_over: false,
         }
     }
@@ -88,7 +89,9 @@ impl ListStream {
         }
         let item = match &mut self.source {
             Source::Wire { decoder, reader } => next_item(decoder, reader).await,
-            Source::Local { list, .. } => list.items.next().map(Ok),
+            Source::Local { list, prune, .. } => {
+                list.items.next().map(|item| Ok(prune.apply(&item)))
+            }
         };
         self.is_over = match &item {
             None => true,

@@ -182,13 +182,17 @@ impl RestClient {
         answer.require_json()?;
         let (name, timeout) = (answer.name().to_owned(), answer.timeout());
         match answer.into_content() {
-            Content::List(list) => Ok(ListStream::local(list)),
+            Content::List(list) => Ok(ListStream::local(list, options.prune.clone())),
             Content::Body(body) => {
                 let limit = self.options().item_bytes_limit;
                 let decoder = ListDecoder::with_limit(options.prune.clone(), limit);
-                Ok(ListStream::wire(decoder, Reader::within(body, timeout)))
+                let reader = Reader::within(body, timeout).measured(self.clone(), Method::GET);
+                Ok(ListStream::wire(decoder, reader))
             }
-            Content::Doc(doc) => Ok(ListStream::local(crate::list::from_doc(&doc))),
+            Content::Doc(doc) => {
+                let list = crate::list::from_doc(&doc);
+                Ok(ListStream::local(list, options.prune.clone()))
+            }
             Content::Events(_) => Err(not_json(name)),
         }
     }
@@ -212,7 +216,7 @@ impl RestClient {
         answer.require_json()?;
         let name = answer.name().to_owned();
         match answer.into_content() {
-            Content::Events(events) => Ok(WatchStream::local(events)),
+            Content::Events(events) => Ok(WatchStream::local(events, options.prune.clone())),
             Content::Body(body) => {
                 let RestOptions {
                     item_bytes_limit,

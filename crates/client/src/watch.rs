@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
-use windlass_core::Doc;
+use windlass_core::{Doc, Prune};
 
 use crate::decode::{DecodeError, Undecodable, WatchDecoder};
 use crate::rest::{ReadError, Reader};
@@ -24,6 +24,18 @@ pub enum WatchEvent<T = Doc> {
     Deleted(T),
     /// Nothing happened up to the resource version of this document, which holds nothing else.
     Bookmark(Doc),
+}
+
+impl WatchEvent {
+    /// The event with the paths of a set taken out of its object.
+    fn pruned(self, prune: &Prune) -> Self {
+        match self {
+            Self::Added(doc) => Self::Added(prune.apply(&doc)),
+            Self::Modified(doc) => Self::Modified(prune.apply(&doc)),
+            Self::Deleted(doc) => Self::Deleted(prune.apply(&doc)),
+            Self::Bookmark(doc) => Self::Bookmark(doc),
+        }
+    }
 }
 
 /// Why an event is missing, or why the watch ended.
@@ -60,7 +72,7 @@ pub struct WatchStream {
 #[derive(Debug)]
 enum Source {
     Wire(Box<Wire>),
-    Local(Events),
+    Local { events: Events, prune: Prune },
 }
 
 #[derive(Debug)]
@@ -87,9 +99,9 @@ impl WatchStream {
         }
     }
 
-    pub(crate) fn local(events: Events) -> Self {
+    pub(crate) fn local(events: Events, prune: Prune) -> Self {
         Self {
-            source: Source::Local(events),
+            source: Source::Local { events, prune },
             is_over: false,
         }
     }
@@ -102,7 +114,10 @@ impl WatchStream {
         }
         let event = match &mut self.source {
             Source::Wire(wire) => wire.next().await,
-            Source::Local(events) => events.next().await,
+            Source::Local { events, prune } => {
+                let event = events.next().await;
+                event.map(|event| event.map(|event| event.pruned(prune)))
+            }
         };
         self.is_over = match &event {
             None => true,

@@ -262,7 +262,9 @@ proptest! {
     fn pruning_while_parsing_is_removing_afterwards(value in tree(), key in "[abc]", inner in "[abc]") {
         let whole = doc!({ "a": parse(&value), "b": { "a": parse(&value) } });
         let prune = Prune::nothing().and(&format!("{key}.{inner}"));
+        let applied = prune.apply(&whole);
         let pruned = Doc::parse_with(&whole.to_json(), &ParseOptions::pruning(prune)).unwrap();
+        prop_assert_eq!(&applied, &pruned);
         let expected = match whole.get(&key).map(Doc::kind) {
             Some(Kind::Object(_)) => whole.without(&format!("/{key}/{inner}")).unwrap(),
             _ => whole,
@@ -360,7 +362,9 @@ fn pruning_reaches_into_arrays() {
     let prune = Prune::managed_fields().and("spec.containers[].env");
     let text = br#"{"metadata": {"managedFields": [{"x": "]}\"{"}], "name": "a"},
                     "spec": {"containers": [{"env": [1, 2], "name": "b"}, {"name": "c"}]}}"#;
+    let applied = prune.apply(&Doc::parse(text).unwrap());
     let pruned = Doc::parse_with(text, &ParseOptions::pruning(prune)).unwrap();
+    assert_eq!(applied, pruned);
     assert_eq!(
         pruned,
         doc!({ "metadata": { "name": "a" },

@@ -153,15 +153,13 @@ impl Answer {
         let Content::Body(body) = self.content else {
             return Ok(Bytes::new());
         };
-        let collected = Reader::within(body, self.timeout).collect(limit).await;
+        let reader = Reader::within(body, self.timeout);
+        let collected = reader
+            .measured(self.client, self.method)
+            .collect(limit)
+            .await;
         let cause = match collected {
-            Ok(Collected::Whole(bytes)) => {
-                let options = self.client.options();
-                options
-                    .metrics
-                    .response_size(&self.method, &options.host, bytes.len());
-                return Ok(bytes);
-            }
+            Ok(Collected::Whole(bytes)) => return Ok(bytes),
             Ok(Collected::TooLong) => Cause::TooLong { limit },
             Err(ReadError::Timeout(all)) => Cause::Timeout(all),
             Err(ReadError::Connection(source)) => Cause::Connection(source),

@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::Method;
 use tokio::time::{Instant, timeout_at};
 
+use super::RestClient;
 use crate::transport::{Body, BoxError};
 
 /// Reads a body in chunks and gives up when the server takes too long.
@@ -12,10 +14,13 @@ use crate::transport::{Body, BoxError};
 pub(crate) struct Reader {
     body: Body,
     limit: Limit,
+    bytes: usize,
+    /// Whose metrics get the size of the body when it has been read.
+    measured: Option<(RestClient, Method)>,
 }
 
 /// How long the server may take.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 enum Limit {
     None,
     /// So much waiting in all. What the caller does between chunks does not count.
@@ -37,27 +42,42 @@ pub(crate) enum ReadError {
     Connection(BoxError),
 }
 
+/// What came of reading a whole body.
+#[derive(Debug)]
+pub(crate) enum Collected {
+    Whole(Bytes),
+    TooLong,
+}
+
 impl Reader {
     pub(crate) fn endless(body: Body) -> Self {
-        Self {
-            body,
-            limit: Limit::None,
-        }
+        Self::new(body, Limit::None)
     }
 
     pub(crate) fn within(body: Body, all: Duration) -> Self {
-        Self {
-            body,
-            limit: Limit::Waiting { all, left: all },
-        }
+        Self::new(body, Limit::Waiting { all, left: all })
     }
 
     pub(crate) fn until(body: Body, all: Duration) -> Self {
-        let moment = Instant::now() + all;
+        // A moment that no clock reaches is no limit.
+        let moment = Instant::now().checked_add(all);
+        let limit = moment.map_or(Limit::None, |moment| Limit::Until { all, moment });
+        Self::new(body, limit)
+    }
+
+    fn new(body: Body, limit: Limit) -> Self {
         Self {
             body,
-            limit: Limit::Until { all, moment },
+            limit,
+            bytes: 0,
+            measured: None,
         }
+    }
+
+    /// Adds the size of the body to a client's metrics when it has been read to its end.
+    pub(crate) fn measured(mut self, client: RestClient, method: Method) -> Self {
+        self.measured = Some((client, method));
+        self
     }
 
     /// The next chunk, before `deadline` if there is one. The duration is what to say when the
@@ -69,11 +89,10 @@ impl Reader {
         let start = Instant::now();
         let own = match self.limit {
             Limit::None => None,
-            Limit::Waiting { all, left } => Some((start + left, all)),
+            Limit::Waiting { all, left } => start.checked_add(left).map(|moment| (moment, all)),
             Limit::Until { all, moment } => Some((moment, all)),
         };
-        let earliest = own.into_iter().chain(deadline).min();
-        let chunk = match earliest {
+        let chunk = match own.into_iter().chain(deadline).min() {
             None => self.body.chunk().await,
             Some((moment, all)) => match timeout_at(moment, self.body.chunk()).await {
                 Ok(chunk) => chunk,
@@ -83,7 +102,21 @@ impl Reader {
         if let Limit::Waiting { left, .. } = &mut self.limit {
             *left = left.saturating_sub(start.elapsed());
         }
+        match &chunk {
+            Some(Ok(chunk)) => self.bytes += chunk.len(),
+            Some(Err(_)) => {}
+            None => self.measure(),
+        }
         chunk.map(|chunk| chunk.map_err(ReadError::Connection))
+    }
+
+    fn measure(&mut self) {
+        if let Some((client, method)) = self.measured.take() {
+            let options = client.options();
+            options
+                .metrics
+                .response_size(&method, &options.host, self.bytes);
+        }
     }
 
     /// All bytes, up to a limit.
@@ -92,11 +125,11 @@ impl Reader {
         let mut rest = Vec::new();
         while let Some(chunk) = self.chunk(None).await {
             let chunk = chunk?;
-            if first.len() + rest.len() + chunk.len() > bytes_limit {
+            if self.bytes > bytes_limit {
                 return Ok(Collected::TooLong);
             }
             // A body in one chunk is not copied.
-            if first.is_empty() && rest.is_empty() {
+            if self.bytes == chunk.len() {
                 first = chunk;
                 continue;
             }
@@ -111,11 +144,4 @@ impl Reader {
             rest.into()
         }))
     }
-}
-
-/// What came of reading a whole body.
-#[derive(Debug)]
-pub(crate) enum Collected {
-    Whole(Bytes),
-    TooLong,
 }

@@ -133,6 +133,8 @@ where
 }
 
 fn seconds((variable, default): (&str, u64)) -> Duration {
-    let chosen = std::env::var(variable).ok().and_then(|text| text.parse().ok());
+    let chosen = std::env::var(variable)
+        .ok()
+        .and_then(|text| text.parse().ok());
     Duration::from_secs(chosen.unwrap_or(default))
 }

@@ -6,7 +6,7 @@
     reason = "the functions that tests share are tests as well"
 )]
 
-#[path = "../shared/log.rs"]
+#[path = "../common/log.rs"]
 mod log;
 
 mod auth;

@@ -29,6 +29,13 @@ fn foo(name: &str) -> Doc {
     doc!({ "apiVersion": "example.org/v1", "kind": "Foo", "metadata": { "name": name } })
 }
 
+/// A foo as the server holds it; the client leaves the managed fields out on this way too.
+fn held(name: &str) -> Doc {
+    foo(name)
+        .with("/metadata/managedFields", doc!([{ "manager": "someone" }]))
+        .unwrap()
+}
+
 fn answer(request: &http::Request<Payload>) -> Content {
     match (
         request.method().as_str(),
@@ -40,7 +47,7 @@ fn answer(request: &http::Request<Payload>) -> Content {
         },
         (_, query) if query.contains("watch=true") => Content::Events(Events::new(Queue(
             [
-                Ok(WatchEvent::Added(foo("a"))),
+                Ok(WatchEvent::Added(held("a"))),
                 Err(WatchError::Status(Box::new(Status::failure(
                     410, "Expired", "too old",
                 )))),
@@ -52,7 +59,7 @@ fn answer(request: &http::Request<Payload>) -> Content {
             api_version: "example.org/v1".to_owned(),
             kind: "FooList".to_owned(),
             metadata: doc!({ "resourceVersion": "5" }),
-            items: Box::new([foo("a"), foo("b")].into_iter()),
+            items: Box::new([held("a"), held("b")].into_iter()),
         }),
     }
 }

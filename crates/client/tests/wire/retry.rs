@@ -183,6 +183,23 @@ async fn requests_beyond_the_limit_wait_and_watches_do_not() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_long_wait_is_told_in_the_words_of_upstream_but_not_too_often() {
+    let (log, _guard) = crate::log::everything();
+    let client = limited(RateLimit { qps: 0.5, burst: 1 }, &Metrics::default());
+    for _ in 0..4 {
+        client.get("/x").into_doc().await.unwrap();
+    }
+    let log = log.text();
+    let line = "Waited before sending request delay=2s \
+                reason=\"client-side throttling, not priority and fairness\" verb=\"GET\" URL=\"/x\"";
+    let lines = |level: &str| {
+        let told = log.lines().filter(|told| told.contains(line));
+        told.filter(|told| told.contains(level)).count()
+    };
+    assert_eq!((lines("DEBUG"), lines("INFO")), (3, 1), "{log}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn metrics_carry_the_names_of_upstream() {
     let metrics = Metrics::default();
     let client = limited(

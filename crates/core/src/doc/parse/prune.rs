@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::doc::{Array, Doc, Kind, Object};
+
 /// A set of field paths that a parser skips, as if they were not in the text.
 ///
 /// Skipped text is checked for balanced brackets and closed strings, nothing more.
@@ -50,12 +52,55 @@ impl Prune {
         Self(Arc::new(root))
     }
 
+    /// Takes the same paths out of a document that is already parsed. What has none of them is
+    /// returned as it is.
+    #[must_use]
+    pub fn apply(&self, doc: &Doc) -> Doc {
+        self.root()
+            .map_or_else(|| doc.clone(), |root| root.apply(doc))
+    }
+
     pub(super) fn root(&self) -> Option<&PruneNode> {
         Some(&*self.0).filter(|root| **root != PruneNode::default())
     }
 }
 
 impl PruneNode {
+    fn apply(&self, doc: &Doc) -> Doc {
+        match doc.kind() {
+            Kind::Object(object) => self.apply_to_fields(object).into(),
+            Kind::Array(array) => match self.item() {
+                Some(item) if item.is_pruned => Doc::from(Vec::new()),
+                Some(item) => array
+                    .iter()
+                    .map(|doc| item.apply(doc))
+                    .collect::<Array>()
+                    .into(),
+                None => doc.clone(),
+            },
+            _ => doc.clone(),
+        }
+    }
+
+    fn apply_to_fields(&self, object: &Object) -> Object {
+        self.fields
+            .iter()
+            .fold(object.clone(), |object, (key, inner)| {
+                match object.get(key) {
+                    None => object,
+                    Some(_) if inner.is_pruned => object.without(key),
+                    Some(value) => {
+                        let pruned = inner.apply(value);
+                        if pruned == *value {
+                            object
+                        } else {
+                            object.with(key, pruned)
+                        }
+                    }
+                }
+            })
+    }
+
     pub(super) fn field(&self, key: &str) -> Option<&Self> {
         self.fields.get(key)
     }
