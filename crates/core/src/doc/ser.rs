@@ -241,56 +241,29 @@ impl Items {
     }
 }
 
-impl ser::SerializeSeq for Items {
-    type Ok = Doc;
-    type Error = EncodeError;
+/// serde has four words for a sequence; all of them push and finish alike.
+macro_rules! serialize_items {
+    ($($trait:ident::$method:ident)*) => {
+        $(impl ser::$trait for Items {
+            type Ok = Doc;
+            type Error = EncodeError;
 
-    fn serialize_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), EncodeError> {
-        self.push(value)
-    }
+            fn $method<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), EncodeError> {
+                self.push(value)
+            }
 
-    fn end(self) -> Outcome {
-        Ok(self.finish())
-    }
+            fn end(self) -> Outcome {
+                Ok(self.finish())
+            }
+        })*
+    };
 }
 
-impl ser::SerializeTuple for Items {
-    type Ok = Doc;
-    type Error = EncodeError;
-
-    fn serialize_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), EncodeError> {
-        self.push(value)
-    }
-
-    fn end(self) -> Outcome {
-        Ok(self.finish())
-    }
-}
-
-impl ser::SerializeTupleStruct for Items {
-    type Ok = Doc;
-    type Error = EncodeError;
-
-    fn serialize_field<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), EncodeError> {
-        self.push(value)
-    }
-
-    fn end(self) -> Outcome {
-        Ok(self.finish())
-    }
-}
-
-impl ser::SerializeTupleVariant for Items {
-    type Ok = Doc;
-    type Error = EncodeError;
-
-    fn serialize_field<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), EncodeError> {
-        self.push(value)
-    }
-
-    fn end(self) -> Outcome {
-        Ok(self.finish())
-    }
+serialize_items! {
+    SerializeSeq::serialize_element
+    SerializeTuple::serialize_element
+    SerializeTupleStruct::serialize_field
+    SerializeTupleVariant::serialize_field
 }
 
 struct Fields {
@@ -336,39 +309,28 @@ impl ser::SerializeMap for Fields {
     }
 }
 
-impl ser::SerializeStruct for Fields {
-    type Ok = Doc;
-    type Error = EncodeError;
+macro_rules! serialize_fields {
+    ($($trait:ident)*) => {
+        $(impl ser::$trait for Fields {
+            type Ok = Doc;
+            type Error = EncodeError;
 
-    fn serialize_field<T: Serialize + ?Sized>(
-        &mut self,
-        key: &'static str,
-        value: &T,
-    ) -> Result<(), EncodeError> {
-        self.push(Str::new(key), value)
-    }
+            fn serialize_field<T: Serialize + ?Sized>(
+                &mut self,
+                key: &'static str,
+                value: &T,
+            ) -> Result<(), EncodeError> {
+                self.push(Str::new(key), value)
+            }
 
-    fn end(self) -> Outcome {
-        Ok(self.finish())
-    }
+            fn end(self) -> Outcome {
+                Ok(self.finish())
+            }
+        })*
+    };
 }
 
-impl ser::SerializeStructVariant for Fields {
-    type Ok = Doc;
-    type Error = EncodeError;
-
-    fn serialize_field<T: Serialize + ?Sized>(
-        &mut self,
-        key: &'static str,
-        value: &T,
-    ) -> Result<(), EncodeError> {
-        self.push(Str::new(key), value)
-    }
-
-    fn end(self) -> Outcome {
-        Ok(self.finish())
-    }
-}
+serialize_fields! { SerializeStruct SerializeStructVariant }
 
 /// Keys of maps: strings as they are, numbers and truth values as JSON writes them.
 struct KeyEncoder;
