@@ -78,10 +78,15 @@ async fn up(arguments: &Arguments, controllers: Controllers) -> anyhow::Result<(
         Durability::Full => windlass_store::Durability::Full,
         Durability::None => windlass_store::Durability::None,
     };
-    let server = Server::open(options).await?;
     let mut hosts = arguments.hosts.clone();
     hosts.push(arguments.listen.ip().to_string());
-    let certificates = Certificates::in_directory(data, &hosts, &env)?;
+    // Keys are made while the store reads its data.
+    let certificates = tokio::task::spawn_blocking({
+        let (data, hosts, env) = (data.clone(), hosts.clone(), env.clone());
+        move || Certificates::in_directory(&data, &hosts, &env)
+    });
+    let server = Server::open(options).await?;
+    let certificates = certificates.await??;
     let listening = serve(server.clone(), arguments.listen, &certificates, &hosts).await?;
     let url = format!("https://{}", listening.address());
     let path = arguments

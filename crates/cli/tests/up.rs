@@ -32,11 +32,20 @@ impl Running {
             .unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let serving = lines.next_line().await.unwrap().unwrap();
-        assert!(serving.starts_with("serving https://127.0.0.1:"), "{serving}");
+        assert!(
+            serving.starts_with("serving https://127.0.0.1:"),
+            "{serving}"
+        );
         let line = lines.next_line().await.unwrap().unwrap();
         let path = line.strip_prefix("kubeconfig ").unwrap();
-        let rest = RestClient::connect(&Config::from_file(path).await.unwrap()).await.unwrap();
-        Self { child, lines, client: DynamicClient::new(rest) }
+        let rest = RestClient::connect(&Config::from_file(path).await.unwrap())
+            .await
+            .unwrap();
+        Self {
+            child,
+            lines,
+            client: DynamicClient::new(rest),
+        }
     }
 
     fn api(&self, resource: Gvr) -> DynamicApi {
@@ -45,7 +54,11 @@ impl Running {
 
     async fn signal(&self, name: &str) {
         let id = self.child.id().unwrap().to_string();
-        let status = Command::new("kill").args([name, &id]).status().await.unwrap();
+        let status = Command::new("kill")
+            .args([name, &id])
+            .status()
+            .await
+            .unwrap();
         assert!(status.success());
     }
 }
@@ -62,7 +75,11 @@ fn config_map(name: &str) -> Doc {
 async fn a_replica_set_of_three_becomes_three_pods() {
     let data = tempfile::tempdir().unwrap();
     let running = Running::start(data.path(), "up").await;
-    let mut watch = running.api(PODS).watch(&WatchOptions::default()).await.unwrap();
+    let mut watch = running
+        .api(PODS)
+        .watch(&WatchOptions::default())
+        .await
+        .unwrap();
     let set = doc!({
         "apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": { "name": "web" },
         "spec": {
@@ -93,9 +110,15 @@ async fn objects_and_kubeconfig_outlive_a_restart() {
     drop(first);
     let second = Running::start(data.path(), "server").await;
     assert_eq!(second.api(CONFIG_MAPS).get("a").await.unwrap(), created);
-    assert_eq!(std::fs::read_to_string(data.path().join("admin.token")).unwrap(), token);
+    assert_eq!(
+        std::fs::read_to_string(data.path().join("admin.token")).unwrap(),
+        token
+    );
     let next = create(&second.api(CONFIG_MAPS), &config_map("b")).await;
-    assert!(next.meta().revision() > created.meta().revision(), "no revision comes twice");
+    assert!(
+        next.meta().revision() > created.meta().revision(),
+        "no revision comes twice"
+    );
 }
 
 #[tokio::test]

@@ -1,9 +1,9 @@
 //! Who asks, and whether they may.
 
+mod admin;
 mod authn;
 mod bootstrap;
 mod impersonate;
-mod admin;
 mod rbac;
 mod review;
 mod token;

@@ -1,14 +1,18 @@
-//! Bodies: reading a request within limits, and answering at once or bit by bit.
+//! Bodies: reading a request within limits, and answering.
+//!
+//! An answer keeps its documents until somebody wants bytes. Over a socket they are encoded at the
+//! last moment; a caller in this process takes them as they are, with [`Body::into_content`].
 
 use std::convert::Infallible;
 use std::fmt;
-use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
 use http_body::{Body as HttpBody, Frame, SizeHint};
+use windlass_core::Doc;
 
+use crate::rest::{DocWatch, ListBody, WatchBody};
 use crate::status::Status;
 
 /// Upstream's limit for a request body.
@@ -18,86 +22,92 @@ pub(crate) const BODY_BYTES_LIMIT: usize = 3 << 20;
 #[derive(Debug)]
 pub struct Body(Inner);
 
+#[derive(Debug)]
 enum Inner {
-    /// Everything there is.
-    Whole(Bytes),
-    /// A watch, asked for its next piece as fast as the connection takes them.
-    Stream(Pin<Box<dyn Pieces>>),
+    Bytes(Bytes),
+    Doc(Doc),
+    List(ListBody),
+    Watch(Box<WatchBody>),
 }
 
-/// A body that is made bit by bit.
-pub(crate) trait Pieces: Send {
-    /// The next piece, or `None` at the end.
-    fn poll_piece(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Bytes>>;
+/// What an answer carries, for callers in this process.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Content {
+    /// Bytes: text, or a form of an object that the request asked for.
+    Bytes(Bytes),
+    /// One object.
+    Doc(Doc),
+    /// A list.
+    List(DocList),
+    /// A watch, asked for its events as fast as they are taken.
+    Watch(DocWatch),
 }
 
-/// Pieces made by a step that takes a state and gives it back with the next piece.
-pub(crate) struct Steps<S, F, Fut> {
-    step: F,
-    state: Option<S>,
-    running: Option<Pin<Box<Fut>>>,
+/// A list whose items are documents.
+#[derive(Clone, Debug)]
+pub struct DocList {
+    /// The `apiVersion` of the list.
+    pub api_version: String,
+    /// The `kind` of the list, such as `PodList`.
+    pub kind: String,
+    /// The `metadata` of the list.
+    pub metadata: Doc,
+    /// The items, each with its type.
+    pub items: Vec<Doc>,
 }
 
 impl Body {
-    /// A body that is known as a whole.
+    /// A body of bytes.
     pub(crate) fn whole(bytes: impl Into<Bytes>) -> Self {
-        Self(Inner::Whole(bytes.into()))
+        Self(Inner::Bytes(bytes.into()))
     }
 
-    /// The bytes of a body that is known as a whole.
-    pub(crate) fn as_whole(&self) -> Option<&Bytes> {
+    /// A body of one object.
+    pub(crate) fn doc(doc: Doc) -> Self {
+        Self(Inner::Doc(doc))
+    }
+
+    /// A body of a list.
+    pub(crate) fn list(list: ListBody) -> Self {
+        Self(Inner::List(list))
+    }
+
+    /// A body of events.
+    pub(crate) fn watch(watch: WatchBody) -> Self {
+        Self(Inner::Watch(Box::new(watch)))
+    }
+
+    /// What the body carries, without turning documents into bytes.
+    #[must_use]
+    pub fn into_content(self) -> Content {
+        match self.0 {
+            Inner::Bytes(bytes) => Content::Bytes(bytes),
+            Inner::Doc(doc) => Content::Doc(doc),
+            Inner::List(list) => Content::List(list.into_docs()),
+            Inner::Watch(watch) => match watch.into_docs() {
+                Ok(watch) => Content::Watch(watch),
+                Err(bytes) => Content::Bytes(bytes),
+            },
+        }
+    }
+
+    /// The bytes of a body that has an end.
+    pub(crate) fn bytes(&self) -> Option<Bytes> {
         match &self.0 {
-            Inner::Whole(bytes) => Some(bytes),
-            Inner::Stream(_) => None,
+            Inner::Bytes(bytes) => Some(bytes.clone()),
+            Inner::Doc(doc) => Some(line(doc)),
+            Inner::List(list) => Some(list.encode()),
+            Inner::Watch(_) => None,
         }
-    }
-
-    /// A body made by repeating a step until it gives no more pieces.
-    pub(crate) fn steps<S, F, Fut>(state: S, step: F) -> Self
-    where
-        S: Send + Unpin + 'static,
-        F: FnMut(S) -> Fut + Send + Unpin + 'static,
-        Fut: Future<Output = Option<(S, Bytes)>> + Send + 'static,
-    {
-        let steps = Steps {
-            step,
-            state: Some(state),
-            running: None,
-        };
-        Self(Inner::Stream(Box::pin(steps)))
     }
 }
 
-impl<S, F, Fut> Pieces for Steps<S, F, Fut>
-where
-    S: Send + Unpin,
-    F: FnMut(S) -> Fut + Send + Unpin,
-    Fut: Future<Output = Option<(S, Bytes)>> + Send,
-{
-    fn poll_piece(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
-        if let Some(state) = self.state.take() {
-            let next = (self.step)(state);
-            self.running = Some(Box::pin(next));
-        }
-        let Some(running) = &mut self.running else {
-            return Poll::Ready(None);
-        };
-        let outcome = ready!(running.as_mut().poll(cx));
-        self.running = None;
-        Poll::Ready(outcome.map(|(state, piece)| {
-            self.state = Some(state);
-            piece
-        }))
-    }
-}
-
-impl fmt::Debug for Inner {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Whole(bytes) => write!(f, "Whole({} bytes)", bytes.len()),
-            Self::Stream(_) => f.write_str("Stream"),
-        }
-    }
+/// A document with the line end that upstream's encoder writes.
+fn line(doc: &Doc) -> Bytes {
+    let mut bytes = doc.to_json();
+    bytes.push(b'\n');
+    bytes.into()
 }
 
 impl HttpBody for Body {
@@ -109,21 +119,23 @@ impl HttpBody for Body {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let piece = match &mut self.0 {
-            Inner::Whole(bytes) if bytes.is_empty() => None,
-            Inner::Whole(bytes) => Some(std::mem::take(bytes)),
-            Inner::Stream(pieces) => ready!(pieces.as_mut().poll_piece(cx)),
+            Inner::Watch(watch) => ready!(watch.poll_piece(cx)),
+            _ => self.bytes().filter(|bytes| !bytes.is_empty()),
         };
+        if !matches!(self.0, Inner::Watch(_)) {
+            self.0 = Inner::Bytes(Bytes::new());
+        }
         Poll::Ready(piece.map(|piece| Ok(Frame::data(piece))))
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(&self.0, Inner::Whole(bytes) if bytes.is_empty())
+        matches!(&self.0, Inner::Bytes(bytes) if bytes.is_empty())
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
-            Inner::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Inner::Stream(_) => SizeHint::default(),
+            Inner::Bytes(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Inner::Doc(_) | Inner::List(_) | Inner::Watch(_) => SizeHint::default(),
         }
     }
 }

@@ -13,18 +13,21 @@ const BYTES_MIN: usize = 128 << 10;
 /// Upstream's choice between speed and size.
 const LEVEL: u32 = 4;
 
-/// The answer, compressed if it is large and the client accepts that.
+/// The answer as bytes, compressed if they are many and the client accepts that.
 pub(crate) async fn compress(accepts: bool, response: Response<Body>) -> Response<Body> {
-    let bytes = match response.body().as_whole() {
-        Some(bytes) if accepts && bytes.len() > BYTES_MIN => bytes.clone(),
-        _ => return response,
+    let (mut parts, body) = response.into_parts();
+    let Some(bytes) = body.bytes() else {
+        return Response::from_parts(parts, body);
     };
+    if !accepts || bytes.len() <= BYTES_MIN {
+        return Response::from_parts(parts, Body::whole(bytes));
+    }
+    let plain = bytes.clone();
     // Megabytes take a while, in which this thread has better to do.
     let packed = tokio::task::spawn_blocking(move || pack(&bytes)).await;
     let Ok(Ok(packed)) = packed else {
-        return response;
+        return Response::from_parts(parts, Body::whole(plain));
     };
-    let (mut parts, _) = response.into_parts();
     parts
         .headers
         .insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));

@@ -243,7 +243,7 @@ fn discovery_resource(resource: &Resource) -> Doc {
     };
     let mut fields = vec![
         ("resource".into(), Doc::from(&*resource.plural)),
-        ("responseKind".into(), kind(&resource.gvk)),
+        ("responseKind".into(), kind(&resource.gvk, resource)),
         ("scope".into(), scope.into()),
         ("singularResource".into(), Doc::from(&*resource.singular)),
         ("verbs".into(), verbs(&resource.verbs)),
@@ -257,7 +257,7 @@ fn discovery_resource(resource: &Resource) -> Doc {
     if !resource.subresources.is_empty() {
         let part = |sub: &Subresource| {
             doc!({
-                "subresource": (sub.name), "responseKind": (kind(&sub.gvk)),
+                "subresource": (sub.name), "responseKind": (kind(&sub.gvk, resource)),
                 "verbs": (verbs(sub.verbs))
             })
         };
@@ -267,8 +267,15 @@ fn discovery_resource(resource: &Resource) -> Doc {
     Object::new(fields).into()
 }
 
-fn kind(gvk: &Gvk) -> Doc {
-    doc!({ "group": (gvk.group()), "version": (gvk.version()), "kind": (gvk.kind()) })
+/// A kind as discovery names it: group and version only where they are not those of the list.
+fn kind(gvk: &Gvk, resource: &Resource) -> Doc {
+    let is_own = gvk.group_version() == resource.gvk.group_version();
+    let (group, version) = if is_own {
+        ("", "")
+    } else {
+        (gvk.group(), gvk.version())
+    };
+    doc!({ "group": group, "version": version, "kind": (gvk.kind()) })
 }
 
 fn verbs(verbs: &[Verb]) -> Doc {

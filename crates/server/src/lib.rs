@@ -29,6 +29,7 @@ mod kubeconfig;
 mod listen;
 mod negotiate;
 mod openapi;
+mod parsers;
 mod private_file;
 mod query;
 mod registry;
@@ -42,7 +43,7 @@ mod table;
 mod tls;
 
 pub use auth::{SignerError, User};
-pub use body::Body;
+pub use body::{Body, Content, DocList};
 pub use certs::{CertificateError, Certificates, Identity};
 pub use kubeconfig::kubeconfig;
 pub use listen::{Listening, ServeError, serve};

@@ -21,7 +21,7 @@ use crate::auth::certificate_user;
 use crate::body::Body;
 use crate::certs::Certificates;
 use crate::server::Server;
-use crate::{respond, tls};
+use crate::{compress, respond, tls};
 
 /// Connections at a time; further ones wait to be accepted.
 const CONNECTIONS_LIMIT: usize = 4096;
@@ -196,9 +196,8 @@ impl Connection {
         let user = certificate.and_then(|certificate| certificate_user(certificate));
         let (server, hosts) = (self.server, self.hosts);
         let service = service_fn(move |mut request: Request<Incoming>| {
-            if let Some(user) = &user
-                && !request.headers().contains_key(header::AUTHORIZATION)
-            {
+            // A good certificate comes before any token, as upstream has it.
+            if let Some(user) = &user {
                 request.extensions_mut().insert(user.clone());
             }
             let (server, hosts) = (server.clone(), Arc::clone(&hosts));
@@ -247,7 +246,9 @@ async fn answer(
         let text = "the Host header names another server\n";
         return respond::text(StatusCode::MISDIRECTED_REQUEST, text);
     }
-    server.handle(request).await
+    let accepts_gzip = compress::is_accepted(request.headers());
+    let response = server.handle(request).await;
+    compress::compress(accepts_gzip, response).await
 }
 
 /// The host of an authority, in lower case.

@@ -28,13 +28,12 @@ pub(crate) fn object(
     }
 }
 
-/// An object as JSON, with the line end that upstream's encoder writes.
+/// An object as JSON.
 pub(crate) fn json(code: StatusCode, doc: &Doc, pretty: bool) -> Response<Body> {
-    let mut bytes = if pretty {
-        doc.to_json_pretty().into_bytes()
-    } else {
-        doc.to_json()
-    };
+    if !pretty {
+        return with_type(code, "application/json", Body::doc(doc.clone()));
+    }
+    let mut bytes = doc.to_json_pretty().into_bytes();
     bytes.push(b'\n');
     whole(code, "application/json", bytes.into())
 }
@@ -68,7 +67,12 @@ pub(crate) fn no_such_page() -> Response<Body> {
 
 /// Bytes of a media type.
 pub(crate) fn whole(code: StatusCode, media_type: &'static str, bytes: Bytes) -> Response<Body> {
-    let mut response = Response::new(Body::whole(bytes));
+    with_type(code, media_type, Body::whole(bytes))
+}
+
+/// A body of a media type.
+pub(crate) fn with_type(code: StatusCode, media_type: &'static str, body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
     *response.status_mut() = code;
     response
         .headers_mut()

@@ -19,6 +19,8 @@ use http::{HeaderMap, Response, StatusCode};
 use windlass_core::{Doc, GroupResource};
 use windlass_store::WriteError;
 
+pub(crate) use list::ListBody;
+pub(crate) use watch::WatchBody;
 pub use watch::{DocWatch, WatchDocs, WatchEvent};
 
 pub(crate) use create::create_at_start;

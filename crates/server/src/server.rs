@@ -20,13 +20,14 @@ use windlass_store::{Durability, OpenError, Store, StoreOptions};
 
 use crate::auth::{self, Attributes, Authenticator, Signer, User};
 use crate::body::{self, Body};
+use crate::parsers::Parsers;
 use crate::query::Query;
 use crate::registry::Registry;
 use crate::request::Target;
 use crate::rest::{self, Call};
 use crate::status::Status;
 use crate::storage::Storage;
-use crate::{bootstrap, compress, discovery, health, openapi, respond};
+use crate::{bootstrap, discovery, health, openapi, respond};
 
 /// Requests in flight that only read, watches not counted.
 const READS_LIMIT: usize = 400;
@@ -46,6 +47,8 @@ pub struct ServerOptions {
     pub durability: Durability,
     /// The token of the administrator; that of the data directory, or a fresh one, if absent.
     pub admin_token: Option<String>,
+    /// Events that are kept per resource for watches and past lists, if not as many as usual.
+    pub history_limit: Option<usize>,
     /// Time, randomness and ids.
     pub env: Env,
 }
@@ -78,6 +81,8 @@ pub(crate) struct Inner {
     pub(crate) registry: Registry,
     /// The objects.
     pub(crate) storage: Storage,
+    /// Parsers of request bodies.
+    pub(crate) parsers: Parsers,
     /// Who is who.
     pub(crate) authenticator: Authenticator,
     /// What the administrator shows.
@@ -101,13 +106,22 @@ impl ServerOptions {
     /// A server in memory.
     #[must_use]
     pub fn memory(env: Env) -> Self {
-        Self { data: None, durability: Durability::Full, admin_token: None, env }
+        Self {
+            data: None,
+            durability: Durability::Full,
+            admin_token: None,
+            history_limit: None,
+            env,
+        }
     }
 
     /// A server in a data directory.
     #[must_use]
     pub fn directory(env: Env, data: impl Into<PathBuf>) -> Self {
-        Self { data: Some(data.into()), ..Self::memory(env) }
+        Self {
+            data: Some(data.into()),
+            ..Self::memory(env)
+        }
     }
 }
 
@@ -127,13 +141,17 @@ impl Server {
             (None, Some(dir)) => auth::admin_token(dir, &env).map_err(ServerError::Token)?,
             (None, None) => auth::fresh_token(&env),
         };
+        let history_limit = options.history_limit.unwrap_or(store.history_limit);
+        let durability = options.durability;
         let store = Store::open(StoreOptions {
-            durability: options.durability,
+            durability,
+            history_limit,
             ..store
         })?;
         let server = Self(Arc::new(Inner {
             registry: Registry::built_in(),
             storage: Storage::new(store),
+            parsers: Parsers::default(),
             authenticator: Authenticator::new(&admin_token, signer),
             admin_token,
             env,
@@ -190,7 +208,6 @@ impl Server {
     {
         let (parts, body) = request.into_parts();
         let audit_id = parts.headers.get("audit-id").cloned();
-        let accepts_gzip = compress::is_accepted(&parts.headers);
         let answer = CatchPanic(Box::pin(self.answer(parts, body))).await;
         let mut response = answer
             .unwrap_or_else(|| {
@@ -206,7 +223,7 @@ impl Server {
         headers
             .entry(header::CACHE_CONTROL)
             .or_insert(HeaderValue::from_static("no-cache, private"));
-        compress::compress(accepts_gzip, response).await
+        response
     }
 
     async fn answer<B>(&self, parts: request::Parts, body: B) -> Result<Response<Body>, Status>

@@ -23,5 +23,7 @@ pub(crate) fn admin_token(dir: &Path, env: &Env) -> io::Result<String> {
 
 /// A token that cannot be guessed: 256 random bits.
 pub(crate) fn fresh_token(env: &Env) -> String {
-    (0..4).map(|_| format!("{:016x}", env.random_u64())).collect()
+    (0..4)
+        .map(|_| format!("{:016x}", env.random_u64()))
+        .collect()
 }

@@ -197,6 +197,12 @@ pub(super) fn validate_spec(spec: &Doc, path: &FieldPath, errors: &mut FieldErro
             validate_container(container, &volumes, &path, errors);
         }
     }
+    validate_scalars(spec, path, errors);
+    validate_claims(spec, path, errors);
+}
+
+/// Finds what is wrong with the single values of a pod spec.
+fn validate_scalars(spec: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
     one_of(spec, "restartPolicy", RESTART_POLICIES, path, errors);
     one_of(spec, "dnsPolicy", DNS_POLICIES, path, errors);
     for key in ["terminationGracePeriodSeconds"] {
@@ -235,7 +241,6 @@ pub(super) fn validate_spec(spec: &Doc, path: &FieldPath, errors: &mut FieldErro
         spec.at("/nodeSelector"),
         errors,
     );
-    validate_claims(spec, path, errors);
 }
 
 /// Finds what is wrong with the template of a workload whose pods restart by a policy.

@@ -30,9 +30,34 @@ const CREATE: &[Verb] = &[Verb::Create];
 const EVENT_TTL: Duration = Duration::from_secs(60 * 60);
 const READ_WRITE: &[Verb] = &[Verb::Get, Verb::Patch, Verb::Update];
 
+/// The groups in upstream's order: where several have a resource of one name, clients take the
+/// first.
+const GROUPS: &[&str] = &[
+    "",
+    "apps",
+    "events.k8s.io",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "autoscaling",
+    "batch",
+    "certificates.k8s.io",
+    "networking.k8s.io",
+    "policy",
+    "rbac.authorization.k8s.io",
+    "storage.k8s.io",
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "scheduling.k8s.io",
+    "coordination.k8s.io",
+    "node.k8s.io",
+    "discovery.k8s.io",
+    "resource.k8s.io",
+    "flowcontrol.apiserver.k8s.io",
+];
+
 /// Every built-in row, in the order of discovery.
 pub(super) fn all() -> Vec<Resource> {
-    [
+    let parts = [
         core(),
         apps(),
         batch_and_scaling(),
@@ -40,10 +65,11 @@ pub(super) fn all() -> Vec<Resource> {
         cluster_services(),
         devices(),
         extensions(),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+        reviews(),
+    ];
+    let mut rows: Vec<Resource> = parts.into_iter().flatten().collect();
+    rows.sort_by_key(|row| GROUPS.iter().position(|group| *group == row.gvk.group()));
+    rows
 }
 
 fn core() -> Vec<Resource> {
@@ -384,8 +410,12 @@ fn extensions() -> Vec<Resource> {
             .generation(Generation::AllButStatus)
             .conditional_update()
     };
-    let authentication = |kind, plural| row("authentication.k8s.io", "v1", kind, plural);
-    let authorization = |kind, plural| row("authorization.k8s.io", "v1", kind, plural);
+    let flow = |kind, plural| {
+        row("flowcontrol.apiserver.k8s.io", "v1", kind, plural)
+            .cluster()
+            .status()
+            .generation(Generation::Spec)
+    };
     vec![
         row(
             "apiextensions.k8s.io",
@@ -418,6 +448,26 @@ fn extensions() -> Vec<Resource> {
             "MutatingAdmissionPolicyBinding",
             "mutatingadmissionpolicybindings",
         ),
+        flow("FlowSchema", "flowschemas"),
+        flow("PriorityLevelConfiguration", "prioritylevelconfigurations"),
+        row(
+            "certificates.k8s.io",
+            "v1",
+            "CertificateSigningRequest",
+            "certificatesigningrequests",
+        )
+        .cluster()
+        .short(&["csr"])
+        .status()
+        .sub("approval", Sub::Part(&["/status/conditions"]), READ_WRITE)
+        .fields(&[("spec.signerName", "/spec/signerName")]),
+    ]
+}
+
+fn reviews() -> Vec<Resource> {
+    let authentication = |kind, plural| row("authentication.k8s.io", "v1", kind, plural);
+    let authorization = |kind, plural| row("authorization.k8s.io", "v1", kind, plural);
+    vec![
         authentication("TokenReview", "tokenreviews")
             .cluster()
             .only(CREATE),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Response, StatusCode};
-use windlass_core::{Doc, GroupResource, Object, ParseOptions, Parser, Time, doc};
+use windlass_core::{Doc, GroupResource, Object, Time, doc};
 use windlass_store::{Change, Entry, Outcome};
 
 use super::filter::Filter;
@@ -93,8 +93,8 @@ pub(super) async fn delete_collection(call: &Call) -> Result<Response<Body>, Sta
     let revision = call.server.inner().storage.revision();
     Ok(list::answer_with(
         call,
-        &items,
-        &doc!({ "resourceVersion": (revision.to_string()) }),
+        items,
+        doc!({ "resourceVersion": (revision.to_string()) }),
     ))
 }
 
@@ -359,7 +359,7 @@ fn from_body(call: &Call) -> Result<Doc, Status> {
     let gvk = windlass_core::Gvk::constant("", "v1", "DeleteOptions");
     let doc = match negotiate::content(&call.headers)? {
         Content::Json => {
-            let parsed = Parser::new(ParseOptions::default()).parse(&call.body);
+            let parsed = call.server.inner().parsers.parse(&call.body);
             parsed
                 .map_err(|error| {
                     Status::bad_request(format!(

@@ -12,7 +12,7 @@ use windlass_store::{Entries, Entry, RevisionError, Snapshot};
 
 use super::Call;
 use super::filter::Filter;
-use crate::body::Body;
+use crate::body::{Body, DocList};
 use crate::field::{FieldErrors, FieldPath};
 use crate::negotiate::{self, Encoding, Form};
 use crate::query::{self, ListOptions, Match};
@@ -77,7 +77,7 @@ pub(super) async fn list(call: &Call) -> Result<Response<Body>, Status> {
             ))
         }
         (Form::Whole, Encoding::Json) if !call.is_pretty() => {
-            Ok(answer_with(call, &page.entries, &metadata))
+            Ok(answer_with(call, page.entries, metadata))
         }
         (form, encoding) => {
             let list = as_doc(&call.resource, &page, metadata, form);
@@ -294,35 +294,65 @@ fn as_doc(resource: &Resource, page: &Page, metadata: Doc, form: Form) -> Doc {
     doc!({ "kind": kind, "apiVersion": api_version, "metadata": metadata, "items": items })
 }
 
-/// An answer with a list of whole objects.
-pub(super) fn answer_with(call: &Call, entries: &[Arc<Entry>], metadata: &Doc) -> Response<Body> {
-    let bytes = encode(&call.resource, entries, metadata);
-    respond::whole(StatusCode::OK, negotiate::JSON, bytes)
+/// A list of whole objects, which become bytes only when somebody wants bytes.
+#[derive(Debug)]
+pub(crate) struct ListBody {
+    resource: Arc<Resource>,
+    entries: Vec<Arc<Entry>>,
+    metadata: Doc,
 }
 
-/// The list as bytes, written straight from the shared documents.
-fn encode(resource: &Resource, entries: &[Arc<Entry>], metadata: &Doc) -> Bytes {
-    let mut out = Vec::with_capacity(256 + entries.len() * 512);
-    out.extend_from_slice(b"{\"kind\":");
-    Doc::from(resource.list_kind()).write_json(&mut out);
-    out.extend_from_slice(b",\"apiVersion\":");
-    Doc::from(resource.gvk.api_version()).write_json(&mut out);
-    out.extend_from_slice(b",\"metadata\":");
-    metadata.write_json(&mut out);
-    out.extend_from_slice(b",\"items\":[");
-    for (index, entry) in entries.iter().enumerate() {
-        if index > 0 {
-            out.push(b',');
-        }
-        let object = resource.view(&entry.doc);
-        if resource.is_custom {
-            object.write_json(&mut out)
-        } else {
-            write_untyped(&object, &mut out)
+/// An answer with a list of whole objects.
+pub(super) fn answer_with(call: &Call, entries: Vec<Arc<Entry>>, metadata: Doc) -> Response<Body> {
+    let resource = Arc::clone(&call.resource);
+    let body = Body::list(ListBody {
+        resource,
+        entries,
+        metadata,
+    });
+    respond::with_type(StatusCode::OK, negotiate::JSON, body)
+}
+
+impl ListBody {
+    /// The list for a caller in this process.
+    pub(crate) fn into_docs(self) -> DocList {
+        DocList {
+            api_version: self.resource.gvk.api_version(),
+            kind: self.resource.list_kind(),
+            items: self
+                .entries
+                .iter()
+                .map(|entry| self.resource.view(&entry.doc))
+                .collect(),
+            metadata: self.metadata,
         }
     }
-    out.extend_from_slice(b"]}\n");
-    out.into()
+
+    /// The list as bytes, written straight from the shared documents.
+    pub(crate) fn encode(&self) -> Bytes {
+        let resource = &self.resource;
+        let mut out = Vec::with_capacity(256 + self.entries.len() * 512);
+        out.extend_from_slice(b"{\"kind\":");
+        Doc::from(resource.list_kind()).write_json(&mut out);
+        out.extend_from_slice(b",\"apiVersion\":");
+        Doc::from(resource.gvk.api_version()).write_json(&mut out);
+        out.extend_from_slice(b",\"metadata\":");
+        self.metadata.write_json(&mut out);
+        out.extend_from_slice(b",\"items\":[");
+        for (index, entry) in self.entries.iter().enumerate() {
+            if index > 0 {
+                out.push(b',');
+            }
+            let object = resource.view(&entry.doc);
+            if resource.is_custom {
+                object.write_json(&mut out);
+            } else {
+                write_untyped(&object, &mut out);
+            }
+        }
+        out.extend_from_slice(b"]}\n");
+        out.into()
+    }
 }
 
 /// An object without its type, which items of lists of built-in kinds do not carry.

@@ -1,14 +1,11 @@
 //! From the bytes of a request to an object.
 
-use windlass_core::{Doc, Duplicates, Gvk, Kind, Object, ParseOptions, Parser};
+use windlass_core::{Doc, Gvk, Kind, Object, Str};
 
 use super::Call;
 use crate::negotiate::{self, Content};
 use crate::query::FieldValidation;
 use crate::status::Status;
-
-/// How deep a request body may nest.
-const DEPTH_LIMIT: usize = 256;
 
 /// The object in a request body, and warnings about it.
 pub(super) fn decode(
@@ -22,26 +19,20 @@ pub(super) fn decode(
         return Err(unreadable(gvk, "unexpected end of JSON input (<empty>)"));
     }
     let doc = match content {
-        Content::Json => parse_json(&call.body, gvk, validation, warnings)?,
+        Content::Json => parse_json(call, gvk, validation, warnings)?,
         Content::Yaml => parse_yaml(&call.body, gvk)?,
     };
     check_type(&clean(&doc), gvk)
 }
 
 fn parse_json(
-    body: &[u8],
+    call: &Call,
     gvk: &Gvk,
     validation: FieldValidation,
     warnings: &mut Vec<String>,
 ) -> Result<Doc, Status> {
-    let options = ParseOptions {
-        depth_limit: DEPTH_LIMIT,
-        duplicates: Duplicates::KeepLast,
-        ..ParseOptions::default()
-    };
-    let parsed = Parser::new(options)
-        .parse(body)
-        .map_err(|error| unreadable(gvk, &error.to_string()))?;
+    let parsed = call.server.inner().parsers.parse(&call.body);
+    let parsed = parsed.map_err(|error| unreadable(gvk, &error.to_string()))?;
     let complaints: Vec<String> = parsed
         .duplicates
         .iter()
@@ -85,23 +76,36 @@ fn unreadable(gvk: &Gvk, why: &str) -> Status {
 
 /// An object without its `null` fields, which mean the same as no field.
 pub(super) fn clean(doc: &Doc) -> Doc {
+    // Most objects have none, and to look is cheaper than to build.
+    if has_null(doc) {
+        without_nulls(doc)
+    } else {
+        doc.clone()
+    }
+}
+
+fn without_nulls(doc: &Doc) -> Doc {
     match doc.kind() {
         Kind::Object(object) => {
-            let is_clean = object
-                .values()
+            let fields: Vec<(Str, Doc)> = object
                 .iter()
-                .all(|value| !value.is_null() && clean(value) == *value);
-            if is_clean {
-                return doc.clone();
-            }
-            let fields = object.iter().filter(|(_, value)| !value.is_null());
-            fields
-                .map(|(key, value)| (key.clone(), clean(value)))
-                .collect::<Object>()
-                .into()
+                .filter(|(_, value)| !value.is_null())
+                .map(|(key, value)| (key.clone(), without_nulls(value)))
+                .collect();
+            Object::new(fields).into()
         }
-        Kind::Array(array) => array.iter().map(clean).collect::<Vec<_>>().into(),
+        Kind::Array(array) => array.iter().map(without_nulls).collect::<Vec<_>>().into(),
         _ => doc.clone(),
+    }
+}
+
+/// Whether there is a `null` anywhere.
+fn has_null(doc: &Doc) -> bool {
+    match doc.kind() {
+        Kind::Null => true,
+        Kind::Object(object) => object.values().iter().any(has_null),
+        Kind::Array(array) => array.iter().any(has_null),
+        _ => false,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http::{Response, StatusCode};
-use windlass_core::{Doc, Gvk, LabelSelector, Selector, Time, doc};
+use windlass_core::{Condition, Doc, Gvk, LabelSelector, Selector, Time, doc};
 
 use super::delete::{self, DeleteOptions};
 use super::update::{self, Part};
@@ -166,6 +166,9 @@ pub(super) async fn evict(call: &Call) -> Result<Response<Body>, Status> {
     if needs_budget(&pod) {
         spend_budget(call, &pod, options.dry_run).await?;
     }
+    let now = call.server.inner().env.now();
+    let mark = |pod: &Doc| Ok(with_disruption(pod, now));
+    update::write(call, Part::Whole, options.dry_run, mark).await?;
     let given = eviction.at("/deleteOptions");
     let uid = given
         .at("/preconditions/uid")
@@ -184,6 +187,13 @@ pub(super) async fn evict(call: &Call) -> Result<Response<Body>, Status> {
         &status,
         call.is_pretty(),
     ))
+}
+
+/// A pod that says why it ends.
+fn with_disruption(pod: &Doc, now: Time) -> Doc {
+    let message = "Eviction API: evicting";
+    let condition = Condition::new("DisruptionTarget", true, "EvictionByEvictionAPI", message);
+    windlass_core::with_condition(pod, &condition, now)
 }
 
 /// A pod that does not serve, or is going anyway, costs no budget.

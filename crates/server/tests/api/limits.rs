@@ -3,7 +3,7 @@
 use http::Method;
 use windlass_core::doc;
 
-use crate::support::{Api, CONFIG_MAPS, MERGE_PATCH, request};
+use crate::support::{Api, CONFIG_MAPS, MERGE_PATCH, PODS, pod, request};
 
 #[tokio::test]
 async fn malformed_bodies_of_every_kind_are_bad_requests() {
@@ -129,6 +129,20 @@ async fn deep_bodies_are_refused() {
 }
 
 #[tokio::test]
+async fn nulls_deep_inside_cost_no_more_than_others() {
+    let api = Api::new().await;
+    let depth = 200;
+    let nested = format!("{}null{}", "{\"a\":".repeat(depth), "}".repeat(depth));
+    let body = format!(r#"{{"metadata":{{"name":"a"}},"spec":{nested},"x":null}}"#);
+    let path = "/apis/networking.k8s.io/v1/ingressclasses";
+    let created = api
+        .post_text(path, "application/json", &body)
+        .await
+        .expect(201);
+    assert!(created.body.get("x").is_none());
+}
+
+#[tokio::test]
 async fn media_types_that_are_not_read_are_named() {
     let api = Api::new().await;
     for media_type in [
@@ -190,24 +204,41 @@ async fn a_field_manager_has_a_limit() {
 }
 
 #[tokio::test]
-async fn large_answers_are_compressed_for_who_accepts_it() {
+async fn numbers_without_bounds_are_bounded() {
     let api = Api::new().await;
-    let data = "x".repeat(200 * 1024);
-    let object = doc!({ "metadata": { "name": "big" }, "data": { "k": data } });
-    api.post(CONFIG_MAPS, &object).await.expect(201);
-    let path = format!("{CONFIG_MAPS}/big");
-    let mut packed = request(Method::GET, &path, "", "");
-    packed
-        .headers_mut()
-        .insert("accept-encoding", "gzip".parse().unwrap());
-    let answer = api.send(packed).await.expect(200);
-    assert_eq!(answer.headers.get("content-encoding").unwrap(), "gzip");
-    assert!(answer.text.len() < 10 * 1024);
-    assert!(
-        api.get(&path)
+    let huge = i64::MAX;
+    let mut watch = api
+        .watch(&format!("{CONFIG_MAPS}?watch=1&timeoutSeconds={huge}"))
+        .await;
+    api.post(CONFIG_MAPS, &doc!({ "metadata": { "name": "a" } }))
+        .await
+        .expect(201);
+    assert_eq!(watch.short().await, "ADDED a");
+    api.get(&format!("{CONFIG_MAPS}?limit={huge}"))
+        .await
+        .expect(200);
+    api.get(&format!("{CONFIG_MAPS}?timeout={huge}h"))
+        .await
+        .refused(400, "BadRequest");
+    api.get(&format!("{CONFIG_MAPS}?resourceVersion=99999999999999999999999&limit=1&resourceVersionMatch=NotOlderThan&timeout=1ns"))
+        .await
+        .refused(504, "Timeout");
+    api.post(PODS, &pod("p")).await.expect(201);
+    let binding = doc!({ "target": { "name": "n" } });
+    api.post(&format!("{PODS}/p/binding"), &binding)
+        .await
+        .expect(201);
+    let path = format!("{PODS}/p");
+    for grace in [huge, huge - 1, 1, i64::MIN] {
+        let answer = api
+            .delete_with(&path, &doc!({ "gracePeriodSeconds": grace }))
             .await
-            .headers
-            .get("content-encoding")
-            .is_none()
-    );
+            .expect(200);
+        let left = answer
+            .body
+            .at("/metadata/deletionGracePeriodSeconds")
+            .as_i64()
+            .unwrap();
+        assert!(left <= grace.max(1), "{}", answer.text);
+    }
 }

@@ -59,6 +59,30 @@ async fn pages_of_one_list_show_one_state() {
 }
 
 #[tokio::test]
+async fn a_list_that_took_too_long_can_go_on_at_the_present_state() {
+    let api = Api::forgetful(2).await;
+    for name in ["a", "b", "c", "d"] {
+        api.post(CONFIG_MAPS, &config_map(name)).await.expect(201);
+    }
+    let old = api.get(CONFIG_MAPS).await.revision() - 3;
+    let token = {
+        use base64::Engine as _;
+        let text = format!(r#"{{"v":"meta.k8s.io/v1","rv":{old},"start":"default/b"}}"#);
+        base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(text)
+    };
+    let answer = api
+        .get(&format!("{CONFIG_MAPS}?limit=2&continue={token}"))
+        .await;
+    let next = answer.str_at("/metadata/continue").to_owned();
+    answer.refused(410, "Expired");
+    let rest = api
+        .get(&format!("{CONFIG_MAPS}?limit=9&continue={next}"))
+        .await
+        .expect(200);
+    assert_eq!(rest.names(), ["b", "c", "d"]);
+}
+
+#[tokio::test]
 async fn forged_tokens_are_refused() {
     let api = with_five().await;
     let encoded = [

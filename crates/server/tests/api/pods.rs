@@ -311,6 +311,8 @@ async fn an_eviction_deletes_and_respects_a_budget() {
     api.post(&path, &eviction).await.expect(201);
     let pod = api.get(&format!("{PODS}/a")).await.expect(200);
     assert!(!pod.str_at("/metadata/deletionTimestamp").is_empty());
+    let why = windlass_core::condition(&pod.body, "DisruptionTarget").unwrap();
+    assert_eq!(why.reason, "EvictionByEvictionAPI");
     let spent = api.get(&format!("{budgets}/b")).await.expect(200);
     assert_eq!(*spent.body.at("/status/disruptionsAllowed"), 0);
 }

@@ -47,6 +47,17 @@ impl Api {
         }
     }
 
+    /// A fresh server that keeps few events.
+    pub(crate) async fn forgetful(history_limit: usize) -> Self {
+        let mut options = ServerOptions::memory(Env::seeded(1));
+        options.history_limit = Some(history_limit);
+        let server = Server::open(options).await.unwrap();
+        Self {
+            server,
+            user: Some(User::admin()),
+        }
+    }
+
     /// The same server, asked by somebody else.
     pub(crate) fn asked_by(&self, user: User) -> Self {
         Self {

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use http::Method;
 use windlass_core::doc;
-use windlass_server::{WatchDocs, WatchEvent};
+use windlass_server::{Content, WatchDocs, WatchEvent};
 
-use crate::support::{Api, CONFIG_MAPS, PODS, config_map, labelled, pod};
+use crate::support::{Api, CONFIG_MAPS, PODS, config_map, labelled, pod, request};
 
 #[tokio::test]
 async fn a_watch_follows_a_list() {
@@ -187,6 +188,60 @@ async fn without_a_timeout_a_watch_lasts_half_an_hour_to_an_hour() {
 }
 
 #[tokio::test]
+async fn a_revision_that_is_forgotten_ends_the_watch_with_an_error() {
+    let api = Api::forgetful(4).await;
+    let from = api.post(CONFIG_MAPS, &config_map("a")).await.revision();
+    for number in 0..10 {
+        let change = doc!({ "data": { "n": (number.to_string()) } });
+        api.merge(&format!("{CONFIG_MAPS}/a"), &change)
+            .await
+            .expect(200);
+    }
+    let mut watch = api
+        .watch(&format!("{CONFIG_MAPS}?watch=1&resourceVersion={from}"))
+        .await;
+    let (kind, status) = watch.next().await.unwrap();
+    assert_eq!(kind, "ERROR");
+    assert_eq!(status.str_at("/reason"), "Expired");
+    assert_eq!(*status.at("/code"), 410);
+    assert!(
+        status
+            .str_at("/message")
+            .starts_with(&format!("too old resource version: {from} ("))
+    );
+    assert_eq!(watch.short().await, "end");
+    let exact = format!("{CONFIG_MAPS}?resourceVersion={from}&resourceVersionMatch=Exact");
+    let message = api.get(&exact).await.refused(410, "Expired");
+    assert_eq!(
+        message,
+        "The resourceVersion for the provided list is too old."
+    );
+}
+
+#[tokio::test]
+async fn a_slow_watcher_is_ended_and_others_are_not() {
+    let api = Api::forgetful(16).await;
+    let path = format!("{CONFIG_MAPS}?watch=1");
+    let (mut slow, mut quick) = (api.watch(&path).await, api.watch(&path).await);
+    api.post(CONFIG_MAPS, &config_map("a")).await.expect(201);
+    assert_eq!(quick.short().await, "ADDED a");
+    assert_eq!(slow.short().await, "ADDED a");
+    for number in 0..100 {
+        let change = doc!({ "data": { "n": (number.to_string()) } });
+        api.merge(&format!("{CONFIG_MAPS}/a"), &change)
+            .await
+            .expect(200);
+        assert_eq!(quick.short().await, "MODIFIED a");
+    }
+    let (kind, status) = slow.next().await.unwrap();
+    assert_eq!(
+        (kind.as_str(), status.str_at("/reason")),
+        ("ERROR", "Expired")
+    );
+    assert_eq!(slow.short().await, "end");
+}
+
+#[tokio::test]
 async fn watch_options_must_make_sense() {
     let api = Api::new().await;
     for query in [
@@ -270,4 +325,38 @@ async fn in_process_events_are_the_stored_documents() {
     assert!(matches!(watch.next().await, Some(WatchEvent::Bookmark(_))));
     let created = api.post(CONFIG_MAPS, &config_map("b")).await.expect(201);
     assert_eq!(watch.next().await, Some(WatchEvent::Added(created.body)));
+}
+
+#[tokio::test]
+async fn in_process_answers_carry_documents() {
+    let api = Api::new().await;
+    let created = api.post(CONFIG_MAPS, &config_map("a")).await.expect(201);
+    let content = |path: String| {
+        let api = api.clone();
+        async move {
+            api.respond(request(Method::GET, &path, "", ""))
+                .await
+                .into_body()
+                .into_content()
+        }
+    };
+    let Content::Doc(object) = content(format!("{CONFIG_MAPS}/a")).await else {
+        panic!("an object is a document");
+    };
+    assert_eq!(object, created.body);
+    let Content::List(list) = content(CONFIG_MAPS.to_owned()).await else {
+        panic!("a list is a list of documents");
+    };
+    assert_eq!(
+        (list.kind.as_str(), &list.items),
+        ("ConfigMapList", &vec![object.clone()])
+    );
+    let Content::Watch(mut watch) = content(format!("{CONFIG_MAPS}?watch=1")).await else {
+        panic!("a watch is a stream of documents");
+    };
+    assert_eq!(watch.next().await, Some(WatchEvent::Added(object)));
+    let Content::Doc(refusal) = content(format!("{CONFIG_MAPS}/none")).await else {
+        panic!("a refusal is a document");
+    };
+    assert_eq!(refusal.str_at("/reason"), "NotFound");
 }
