@@ -5,6 +5,7 @@
 
 mod corpus_text;
 mod doc;
+mod informer;
 mod list;
 mod queue;
 
@@ -18,6 +19,7 @@ usage: windlass-bench doc parser|single|own-tokens PODS   hold pods as `Doc`s
        windlass-bench list serve PODS             serve pods as one list, for others to read
        windlass-bench list read URL               read such a list
        windlass-bench queue                       add keys to a work queue and hand them out
+       windlass-bench informer                            hold the pods of $KUBECONFIG's server
        windlass-bench corpus list|load|keys PODS  print pods: a PodList, input for a loader, keys";
 
 fn main() -> ExitCode {
@@ -42,6 +44,7 @@ fn run(words: &[&str]) -> anyhow::Result<()> {
         ["doc", "own-tokens", pods] => doc::with_parser(&with_own_tokens(pods)?)?,
         ["list", "serve", pods] => return list::serve(&corpus(pods)?),
         ["list", "read", url] => list::read(url)?,
+        ["informer"] => return informer::run(),
         ["queue"] => queue::run()?,
         ["corpus", form, pods] => return corpus_text::print(&corpus(pods)?, form),
         _ => bail!(USAGE),

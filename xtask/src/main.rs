@@ -1,8 +1,10 @@
 //! The project's own tasks, written in the project's own language.
 //!
 //! `cargo xtask tidy` checks the shape of the tree, `cargo xtask bench` measures it against its
-//! peers, `cargo xtask envtest` gives a real control plane to test against.
+//! peers, `cargo xtask envtest` gives a real control plane to test against, `cargo xtask atlas` makes
+//! the facts about the built-in types of Kubernetes.
 
+mod atlas;
 mod bench;
 mod envtest;
 mod tidy;
@@ -13,6 +15,7 @@ const USAGE: &str = "\
 usage: cargo xtask TASK
 
   tidy                              check the crate graph, forbidden calls and stray TODOs
+  atlas [--check]                   make the facts about the built-in types of Kubernetes
   bench NAME [--peers]              measure, and print a table and one line of JSON
   envtest build|up|down|run -- CMD  a real Kubernetes control plane on loopback
 ";
@@ -25,6 +28,7 @@ fn main() -> ExitCode {
     };
     let outcome = match task.as_str() {
         "tidy" => tidy::run(rest),
+        "atlas" => atlas::run(rest),
         "bench" => bench::run(rest),
         "envtest" => envtest::run(rest),
         _ => {

@@ -130,6 +130,10 @@ impl Refusal {
 
     /// Demands the whole message.
     #[track_caller]
+    #[expect(
+        clippy::must_use_candidate,
+        reason = "a demand that is met needs no follow-up"
+    )]
     pub fn says(self, message: &str) -> Self {
         self.check("/message", &Doc::from(message));
         self
@@ -137,6 +141,10 @@ impl Refusal {
 
     /// Demands a part of the message, where the rest is not for clients to rely on.
     #[track_caller]
+    #[expect(
+        clippy::must_use_candidate,
+        reason = "a demand that is met needs no follow-up"
+    )]
     pub fn mentions(self, part: &str) -> Self {
         assert!(
             self.status.str_at("/message").contains(part),
@@ -149,6 +157,10 @@ impl Refusal {
 
     /// Demands what the refusal is about: its group, its resource or kind, and its name.
     #[track_caller]
+    #[expect(
+        clippy::must_use_candidate,
+        reason = "a demand that is met needs no follow-up"
+    )]
     pub fn is_about(self, group: &str, kind: &str, name: &str) -> Self {
         for (field, value) in [("group", group), ("kind", kind), ("name", name)] {
             let value = if value.is_empty() {
@@ -163,8 +175,13 @@ impl Refusal {
 
     /// Demands that one of the causes has a reason and names a field.
     #[track_caller]
+    #[expect(
+        clippy::must_use_candidate,
+        reason = "a demand that is met needs no follow-up"
+    )]
     pub fn because(self, reason: &str, field: &str) -> Self {
-        let is_cause = |cause: &Doc| cause.str_at("/reason") == reason && cause.str_at("/field") == field;
+        let is_cause =
+            |cause: &Doc| cause.str_at("/reason") == reason && cause.str_at("/field") == field;
         assert!(
             self.causes().iter().any(is_cause),
             "{}: a cause {reason} at {field:?} expected: {}",

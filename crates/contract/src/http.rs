@@ -19,7 +19,7 @@ use crate::answer::Answer;
 
 /// How long a server may take to answer, or to send the next event that a case waits for. Far
 /// more than either needs, for machines that do much else at the same time.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// No case expects a longer answer.
 const ANSWER_BYTES_LIMIT: usize = 16 << 20;

@@ -19,15 +19,21 @@
 
 mod answer;
 mod cases;
+mod edit;
+mod history;
 mod http;
 pub mod objects;
 mod paths;
+mod reading;
 mod scope;
 mod server;
 mod watch;
 
 pub use answer::{Answer, Refusal};
+pub use edit::Edit;
+pub use history::Forgotten;
 pub use http::Request;
+pub use reading::{names, number, revision};
 pub use scope::{Scope, run_on_embedded, run_on_real};
 pub use server::Server;
 pub use watch::{Event, Watch};

@@ -2,6 +2,8 @@
 
 use windlass_core::{Doc, doc};
 
+use crate::edit::Edit;
+
 /// A namespace.
 #[must_use]
 pub fn namespace(name: &str) -> Doc {
@@ -84,13 +86,13 @@ pub fn daemon_set(name: &str) -> Doc {
 #[must_use]
 pub fn stateful_set(name: &str) -> Doc {
     let set = workload("StatefulSet", name);
-    set.with("/spec/serviceName", "web").expect("a spec")
+    set.set("/spec/serviceName", "web")
 }
 
 /// A job.
 #[must_use]
 pub fn job(name: &str) -> Doc {
-    let spec = pod_spec().with("/restartPolicy", "Never").expect("a spec");
+    let spec = pod_spec().set("/restartPolicy", "Never");
     doc!({
         "apiVersion": "batch/v1", "kind": "Job",
         "metadata": { "name": name },
@@ -127,7 +129,12 @@ pub fn node(name: &str) -> Doc {
 /// A role that allows verbs on resources of the core group.
 #[must_use]
 pub fn role(name: &str, verbs: &[&str], resources: &[&str]) -> Doc {
-    let texts = |texts: &[&str]| texts.iter().map(|&text| Doc::from(text)).collect::<Vec<_>>();
+    let texts = |texts: &[&str]| {
+        texts
+            .iter()
+            .map(|&text| Doc::from(text))
+            .collect::<Vec<_>>()
+    };
     doc!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
         "metadata": { "name": name },
@@ -150,12 +157,23 @@ pub fn role_binding(name: &str, role: &str, user: &str) -> Doc {
 #[must_use]
 pub fn labeled(object: &Doc, key: &str, value: &str) -> Doc {
     let pointer = format!("/metadata/labels/{}", key.replace('/', "~1"));
-    object.with(&pointer, value).expect("an object with metadata")
+    object.set(&pointer, value)
 }
 
 /// The same object with finalizers.
 #[must_use]
 pub fn held(object: &Doc, finalizers: &[&str]) -> Doc {
     let finalizers: Vec<Doc> = finalizers.iter().map(|&name| name.into()).collect();
-    object.with("/metadata/finalizers", finalizers).expect("an object with metadata")
+    object.set("/metadata/finalizers", finalizers)
+}
+
+/// An event about a pod of a namespace.
+#[must_use]
+pub fn event(name: &str, namespace: &str) -> Doc {
+    doc!({
+        "apiVersion": "v1", "kind": "Event",
+        "metadata": { "name": name },
+        "involvedObject": { "kind": "Pod", "namespace": namespace, "name": "p" },
+        "reason": "Tested", "type": "Normal"
+    })
 }

@@ -6,6 +6,7 @@ use http::{HeaderMap, Method};
 use windlass_core::Doc;
 
 use crate::answer::Answer;
+use crate::history::{self, Forgotten};
 use crate::http::{Client, Request};
 use crate::objects;
 use crate::paths;
@@ -80,7 +81,9 @@ impl Scope {
     #[must_use]
     pub fn with_header(&self, name: &str, value: &str) -> Self {
         let mut scope = self.clone();
-        scope.headers.extend(Request::new(Method::GET, "").header(name, value).headers);
+        scope
+            .headers
+            .extend(Request::new(Method::GET, "").header(name, value).headers);
         scope
     }
 
@@ -103,7 +106,8 @@ impl Scope {
     #[must_use]
     pub fn with_token(&self, token: &str) -> Self {
         let authorization = format!("Bearer {token}");
-        self.as_nobody().with_header("authorization", &authorization)
+        self.as_nobody()
+            .with_header("authorization", &authorization)
     }
 
     /// The same scope in another namespace.
@@ -113,6 +117,22 @@ impl Scope {
             namespace: namespace.to_owned(),
             ..self.clone()
         }
+    }
+
+    /// A second namespace.
+    pub async fn neighbour(&self) -> Self {
+        let other = self.in_namespace(&self.unique("z"));
+        let namespace = objects::namespace(other.namespace());
+        self.made("namespaces", &namespace).await;
+        other
+    }
+
+    /// A namespace whose past the server has forgotten, the same for all cases.
+    pub async fn forgotten(&self) -> &Forgotten {
+        self.server
+            .forgotten
+            .get_or_init(|| history::forget(self, &self.server.history))
+            .await
     }
 
     /// The whole path for a short one.
@@ -140,7 +160,8 @@ impl Scope {
 
     /// Creates an object.
     pub async fn create(&self, short: &str, object: &Doc) -> Answer {
-        self.send(self.request(Method::POST, short).json(object)).await
+        self.send(self.request(Method::POST, short).json(object))
+            .await
     }
 
     /// Creates an object that is known to be fine, and returns it.
@@ -156,7 +177,8 @@ impl Scope {
 
     /// Replaces an object.
     pub async fn update(&self, short: &str, object: &Doc) -> Answer {
-        self.send(self.request(Method::PUT, short).json(object)).await
+        self.send(self.request(Method::PUT, short).json(object))
+            .await
     }
 
     /// Patches an object with a merge patch.
@@ -178,7 +200,8 @@ impl Scope {
 
     /// Deletes an object or a collection with options in the body.
     pub async fn delete_with(&self, short: &str, options: &Doc) -> Answer {
-        self.send(self.request(Method::DELETE, short).json(options)).await
+        self.send(self.request(Method::DELETE, short).json(options))
+            .await
     }
 
     /// Starts a watch; `query` goes on after `watch=true&`.

@@ -4,9 +4,11 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::OnceLock;
 
 use tokio::runtime::Runtime;
+use tokio::sync::OnceCell;
 use windlass_core::Env;
 use windlass_server::{Certificates, Identity, ServerOptions, serve};
 
+use crate::history::{Forgotten, History};
 use crate::http::Client;
 
 /// A server under test, and who may ask it.
@@ -16,6 +18,10 @@ pub struct Server {
     pub(crate) admin: Client,
     /// Asks as nobody.
     pub(crate) nobody: Client,
+    /// Where the past is kept.
+    pub(crate) history: History,
+    /// What the server no longer knows, once a case asked for that.
+    pub(crate) forgotten: OnceCell<Forgotten>,
 }
 
 /// What a client needs to reach a server: its address, its authority and the administrator, the
@@ -24,6 +30,7 @@ struct Access {
     host: String,
     authority: String,
     admin: Identity,
+    history: History,
 }
 
 /// The runtime of all cases: connections and the embedded server outlive the case that made them.
@@ -35,13 +42,13 @@ pub(crate) fn runtime() -> &'static Runtime {
 /// The embedded server of this process.
 pub(crate) fn embedded() -> &'static Server {
     static SERVER: OnceLock<Server> = OnceLock::new();
-    SERVER.get_or_init(|| Server::new(&runtime().block_on(start_embedded())))
+    SERVER.get_or_init(|| Server::new(runtime().block_on(start_embedded())))
 }
 
 /// The real server of this process, or `None` with one printed line where it is not installed.
 pub(crate) fn real() -> Option<&'static Server> {
     static SERVER: OnceLock<Option<Server>> = OnceLock::new();
-    let start = || windlass_envtest::real_server().map(|real| Server::new(&access_to(real)));
+    let start = || windlass_envtest::real_server().map(|real| Server::new(access_to(real)));
     SERVER.get_or_init(start).as_ref()
 }
 
@@ -51,7 +58,7 @@ async fn start_embedded() -> Access {
     let server = windlass_server::Server::open(ServerOptions::memory(env)).await;
     let server = server.expect("the server opens");
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let listening = serve(server, address, &certificates, &[]).await;
+    let listening = serve(server.clone(), address, &certificates, &[]).await;
     let listening = listening.expect("the server listens");
     let host = listening.address().to_string();
     tokio::spawn(listening.run(std::future::pending()));
@@ -59,6 +66,7 @@ async fn start_embedded() -> Access {
         host,
         authority: certificates.authority,
         admin: certificates.admin,
+        history: History::Embedded(server),
     }
 }
 
@@ -71,14 +79,17 @@ fn access_to(real: &windlass_envtest::ControlPlane) -> Access {
             certificate: read("admin.crt"),
             key: read("admin.key"),
         },
+        history: History::Real(real.directory().join("etcd.sock")),
     }
 }
 
 impl Server {
-    fn new(access: &Access) -> Self {
+    fn new(access: Access) -> Self {
         Self {
             admin: Client::new(&access.host, &access.authority, Some(&access.admin)),
             nobody: Client::new(&access.host, &access.authority, None),
+            history: access.history,
+            forgotten: OnceCell::new(),
         }
     }
 }

@@ -12,6 +12,8 @@ use crate::http::PATIENCE;
 #[derive(Debug)]
 pub struct Watch {
     what: String,
+    /// Whether the server may send a bookmark whenever it likes.
+    allows_bookmarks: bool,
     body: Incoming,
     read: BytesMut,
 }
@@ -25,9 +27,17 @@ pub struct Event {
     pub object: Doc,
 }
 
+impl Event {
+    /// Whether this is a bookmark that marks nothing but progress.
+    fn is_progress(&self) -> bool {
+        self.sort == "BOOKMARK" && self.object.at("/metadata/annotations").is_null()
+    }
+}
+
 impl Watch {
     pub(crate) fn new(what: String, body: Incoming) -> Self {
         Self {
+            allows_bookmarks: what.contains("allowWatchBookmarks=true"),
             what,
             body,
             read: BytesMut::new(),
@@ -42,9 +52,13 @@ impl Watch {
         }
     }
 
-    /// Demands the sort and the name of the next event, and returns its object.
+    /// Demands the sort and the name of the next event, and returns its object. A bookmark that
+    /// only tells how far the server is may come in between, if the watch allows bookmarks.
     pub async fn expect(&mut self, sort: &str, name: &str) -> Doc {
-        let event = self.next().await;
+        let mut event = self.next().await;
+        while self.allows_bookmarks && sort != "BOOKMARK" && event.is_progress() {
+            event = self.next().await;
+        }
         let got = (event.sort.as_str(), event.object.str_at("/metadata/name"));
         assert_eq!(got, (sort, name), "{}: {}", self.what, event.object);
         event.object

@@ -17,6 +17,9 @@ use crate::status::Status;
 
 /// Upstream's limit for a request body.
 pub(crate) const BODY_BYTES_LIMIT: usize = 3 << 20;
+/// What is above the limit is still taken in up to here, and dropped: a client that is cut off
+/// while it writes does not read why.
+const DRAINED_BYTES_LIMIT: usize = 16 << 20;
 
 /// The body of an answer.
 #[derive(Debug)]
@@ -148,8 +151,10 @@ where
 {
     let mut body = std::pin::pin!(body);
     if body.size_hint().lower() > BODY_BYTES_LIMIT as u64 {
+        drain(body).await;
         return Err(too_large());
     }
+    let mut is_too_large = false;
     let mut first = Bytes::new();
     let mut all = Vec::new();
     while let Some(frame) = std::future::poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
@@ -160,7 +165,8 @@ where
             continue;
         };
         if first.len() + all.len() + data.remaining() > BODY_BYTES_LIMIT {
-            return Err(too_large());
+            is_too_large = true;
+            break;
         }
         // Most bodies come in one piece, which is then not copied.
         if first.is_empty() && all.is_empty() {
@@ -173,7 +179,26 @@ where
             data.advance(data.chunk().len());
         }
     }
+    if is_too_large {
+        drain(body).await;
+        return Err(too_large());
+    }
     Ok(if all.is_empty() { first } else { all.into() })
+}
+
+/// Drops what is left of a body that is too large.
+async fn drain<B: HttpBody>(mut body: Pin<&mut B>) {
+    let mut room = DRAINED_BYTES_LIMIT;
+    if body.size_hint().lower() > room as u64 {
+        return;
+    }
+    while let Some(Ok(frame)) = std::future::poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
+        let bytes = frame.data_ref().map_or(0, Buf::remaining);
+        if bytes > room {
+            return;
+        }
+        room -= bytes;
+    }
 }
 
 fn too_large() -> Status {

@@ -28,7 +28,9 @@ pub(crate) fn page(
             true => return Ok(Some(aggregated(table, headers, |group| group.is_empty()))),
             false => doc!({
                 "kind": "APIVersions", "versions": ["v1"],
-                "serverAddressByClientCIDRs": []
+                "serverAddressByClientCIDRs": [
+                    { "clientCIDR": "0.0.0.0/0", "serverAddress": (host(headers)) }
+                ]
             }),
         },
         ["apis"] => match wants_aggregated(headers)? {
@@ -50,6 +52,12 @@ pub(crate) fn page(
         _ => return Ok(None),
     };
     Ok(Some(respond::json(StatusCode::OK, &doc, false)))
+}
+
+/// The address under which a client knows the server.
+fn host(headers: &HeaderMap) -> &str {
+    let host = headers.get(header::HOST);
+    host.and_then(|host| host.to_str().ok()).unwrap_or_default()
 }
 
 /// Every path that a reader may start from.
@@ -196,10 +204,7 @@ pub(crate) fn tagged(
     media_type: &'static str,
     bytes: Vec<u8>,
 ) -> Response<Body> {
-    let tag = format!(
-        "\"{}\"",
-        hex(digest::digest(&digest::SHA512, &bytes).as_ref())
-    );
+    let tag = format!("\"{}\"", content_hash(&bytes));
     let known = headers
         .get(header::IF_NONE_MATCH)
         .and_then(|value| value.to_str().ok());
@@ -216,6 +221,11 @@ pub(crate) fn tagged(
     headers.insert(header::VARY, HeaderValue::from_static("Accept"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("public"));
     response
+}
+
+/// What changes when a document does.
+pub(crate) fn content_hash(bytes: &[u8]) -> String {
+    hex(digest::digest(&digest::SHA512, bytes).as_ref())
 }
 
 fn discovery_group(group: &Group) -> Doc {

@@ -25,7 +25,7 @@ pub(crate) use event::{
     CONVERSION as EVENT_CONVERSION, Events, FIELDS as EVENT_FIELDS, NEW_FIELDS as NEW_EVENT_FIELDS,
 };
 pub(crate) use namespace::Namespaces;
-pub(crate) use network::{Endpoints, Ingresses, Services};
+pub(crate) use network::{EndpointSlices, Endpoints, Ingresses, NetworkPolicies, Services};
 pub(crate) use pod::{FIELDS as POD_FIELDS, Pods};
 pub(crate) use policy::DisruptionBudgets;
 pub(crate) use rbac::{RoleBindings, Roles};

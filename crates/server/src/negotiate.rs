@@ -6,9 +6,10 @@ use crate::status::Status;
 
 pub(crate) const JSON: &str = "application/json";
 pub(crate) const YAML: &str = "application/yaml";
+const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
 const PRODUCED: &[&str] = &[JSON, YAML];
-const CONSUMED: &[&str] = &[JSON, YAML];
+const CONSUMED: &[&str] = &[JSON, YAML, PROTOBUF];
 
 /// The text form of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +43,7 @@ pub(crate) struct Wanted {
 pub(crate) enum Content {
     Json,
     Yaml,
+    Protobuf,
 }
 
 /// One clause of an `Accept` header.
@@ -144,6 +146,7 @@ pub(crate) fn content(headers: &HeaderMap) -> Result<Content, Status> {
     match media_type(headers).as_str() {
         "" | JSON => Ok(Content::Json),
         YAML => Ok(Content::Yaml),
+        PROTOBUF => Ok(Content::Protobuf),
         _ => Err(Status::unsupported_media_type(CONSUMED)),
     }
 }

@@ -40,7 +40,8 @@ fn index(table: &Table) -> Doc {
                 "" => format!("api/{}", version.name),
                 name => format!("apis/{name}/{}", version.name),
             };
-            let url = format!("/openapi/v3/{path}");
+            let hash = discovery::content_hash(&document(&group.name, version).to_json());
+            let url = format!("/openapi/v3/{path}?hash={hash}");
             paths.push((path.into(), doc!({ "serverRelativeURL": url })));
         }
     }
@@ -84,6 +85,7 @@ fn item(resource: &Resource) -> Doc {
     for media_type in [
         "application/json-patch+json",
         "application/merge-patch+json",
+        "application/strategic-merge-patch+json",
     ] {
         contents = contents.with(media_type, doc!({ "schema": { "type": "object" } }));
     }

@@ -76,6 +76,13 @@ impl fmt::Display for Verb {
 impl Target {
     /// Reads a method, a raw path and the query.
     pub(crate) fn read(method: &Method, path: &str, query: &Query) -> Result<Self, Status> {
+        let page = || Self::Path {
+            path: path.to_owned(),
+            verb: method.as_str().to_ascii_lowercase(),
+        };
+        if path.starts_with("//") {
+            return Ok(page());
+        }
         let segments = segments(path)?;
         let parts: Vec<&str> = segments.iter().map(String::as_str).collect();
         let resource = match parts[..] {
@@ -87,13 +94,8 @@ impl Target {
             }
             _ => None,
         };
-        Ok(match resource {
-            Some(resource) => Self::Resource(resource),
-            None => Self::Path {
-                path: path.to_owned(),
-                verb: method.as_str().to_ascii_lowercase(),
-            },
-        })
+        check_dots(&parts, resource.as_ref())?;
+        Ok(resource.map_or_else(page, Self::Resource))
     }
 }
 
@@ -139,14 +141,10 @@ impl ResourcePath {
             Method::PATCH => Verb::Patch,
             Method::DELETE if single => Verb::Delete,
             Method::DELETE => Verb::DeleteCollection,
-            Method::GET | Method::HEAD => {
-                let watch = forced_watch || query.asks_to_watch();
-                match (single, watch && self.subresource.is_empty()) {
-                    (_, true) => Verb::Watch,
-                    (true, false) => Verb::Get,
-                    (false, false) => Verb::List,
-                }
-            }
+            Method::GET if forced_watch && self.subresource.is_empty() => Verb::Watch,
+            Method::GET if single => Verb::Get,
+            Method::GET if query.asks_to_watch() => Verb::Watch,
+            Method::GET => Verb::List,
             _ => return None,
         })
     }
@@ -160,6 +158,23 @@ fn names_contents(rest: &[&str]) -> bool {
     }
 }
 
+/// Encoded dots are not cleaned away, and they name nothing.
+fn check_dots(parts: &[&str], resource: Option<&ResourcePath>) -> Result<(), Status> {
+    let Some(dots) = parts.iter().find(|part| is_dots(part)) else {
+        return Ok(());
+    };
+    match resource {
+        Some(path) if path.name == *dots => Err(Status::bad_request(format!(
+            "Name parameter invalid: {dots:?}: may not be '{dots}'"
+        ))),
+        _ => Err(Status::no_such_path()),
+    }
+}
+
+fn is_dots(segment: &str) -> bool {
+    matches!(segment, "." | "..")
+}
+
 /// The decoded segments of a path. A path that would read differently once cleaned leads nowhere.
 fn segments(path: &str) -> Result<Vec<String>, Status> {
     let trimmed = path.strip_prefix('/').unwrap_or(path);
@@ -170,8 +185,11 @@ fn segments(path: &str) -> Result<Vec<String>, Status> {
     let mut segments = Vec::new();
     for raw in trimmed.split('/') {
         let segment = percent_decode(raw, false).ok_or_else(Status::no_such_path)?;
-        let is_plain = !segment.is_empty() && segment != "." && segment != "..";
-        if !is_plain || segment.contains(['/', '\0']) || segments.len() == SEGMENTS_LIMIT {
+        if segment.is_empty()
+            || is_dots(raw)
+            || segment.contains(['/', '\0'])
+            || segments.len() == SEGMENTS_LIMIT
+        {
             return Err(Status::no_such_path());
         }
         segments.push(segment);

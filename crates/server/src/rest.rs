@@ -11,6 +11,7 @@ mod patch;
 mod pod;
 mod scale;
 mod token;
+mod typed;
 mod update;
 mod watch;
 
@@ -185,7 +186,13 @@ impl Call {
 
     /// An answer with one object in the form that the client wants.
     pub(crate) fn answer(&self, code: StatusCode, object: &Doc) -> Result<Response<Body>, Status> {
-        let wanted = negotiate::wanted(&self.headers, &[Form::Whole, Form::Table, Form::Metadata])?;
+        // What is answered and not stored is no row of any table.
+        let forms: &[Form] = if self.resource.allows(Verb::Get) {
+            &[Form::Whole, Form::Table, Form::Metadata]
+        } else {
+            &[Form::Whole, Form::Metadata]
+        };
+        let wanted = negotiate::wanted(&self.headers, forms)?;
         let object = match wanted.form {
             Form::Whole | Form::MetadataList => object.clone(),
             Form::Metadata => table::partial_metadata(object),

@@ -293,8 +293,8 @@ impl Server {
                 let table = self.0.registry.table();
                 let found = table.find(&path.group, &path.version, &path.resource);
                 let Some(resource) = found.cloned() else {
-                    // A group version that is served says so in words that clients parse.
-                    return match table.version(&path.group, &path.version) {
+                    // A group that is served says so in words that clients parse.
+                    return match table.group(&path.group) {
                         Some(_) => Err(Status::no_such_path()),
                         None => Ok(respond::no_such_page()),
                     };
@@ -322,6 +322,9 @@ impl Server {
         query: &Query,
         headers: &http::HeaderMap,
     ) -> Result<Response<Body>, Status> {
+        if path.contains("//") {
+            return Ok(respond::no_such_page());
+        }
         let page = health::page(self, path, query)
             .or_else(|| openapi::page(&self.0.registry.table(), path, query, headers))
             .map_or_else(

@@ -7,7 +7,7 @@ use windlass_envtest::{ControlPlane, Options};
 
 use super::{
     contestant::{Numbers, Program, Running, measure_pipe},
-    report::Report,
+    report::{Better, Report},
 };
 
 const PODS: &str = "20000";
@@ -16,7 +16,8 @@ const UPDATES: &str = "50000";
 const KUBE_RS: Program = Program::RustPeer("kube-rs");
 
 /// Name, program and the words that select the contestant.
-const CONTESTANTS: [(&str, Program, &[&str]); 5] = [
+const CONTESTANTS: [(&str, Program, &[&str]); 6] = [
+    ("windlass", Program::Windlass, &["informer"]),
     (
         "client-go-json",
         Program::GoPeer,
@@ -50,6 +51,7 @@ pub(crate) fn run() -> anyhow::Result<Report> {
             "each contestant syncs alone, one after the other; then 50,000 status updates at full",
             "speed reach all of them at once, so that all see the same events",
             "memory: growth of resident memory and of the heap, settled; CPU: user and system time",
+            "windlass: JSON, managed fields dropped while parsing, a handler that counts",
             "json, pb: wire format; trim: managed fields dropped; client-go v0.36.4, kube 5.0",
         ],
     );
@@ -59,7 +61,38 @@ pub(crate) fn run() -> anyhow::Result<Report> {
         contestant.numbers.extend(events);
         report.column(contestant.name, contestant.numbers);
     }
+    add_ratios(&mut report)?;
     Ok(report)
+}
+
+/// The peers as their users run them; client-go in JSON, the format windlass reads too.
+fn add_ratios(report: &mut Report) -> anyhow::Result<()> {
+    let (go, rust): (&[&str], &[&str]) = (&["client-go-json"], &["kube-rs"]);
+    for (name, better, metric, theirs) in [
+        (
+            "memory_vs_client_go",
+            Better::Lower,
+            "rss_bytes_per_pod",
+            go,
+        ),
+        (
+            "memory_vs_kube_rs",
+            Better::Lower,
+            "rss_bytes_per_pod",
+            rust,
+        ),
+        ("cpu_vs_client_go", Better::Lower, "sync_cpu_s", go),
+        ("cpu_vs_kube_rs", Better::Lower, "sync_cpu_s", rust),
+        (
+            "events_vs_client_go",
+            Better::Higher,
+            "events_per_cpu_s",
+            go,
+        ),
+    ] {
+        report.ratio(name, better, &[metric], [&["windlass"], theirs])?;
+    }
+    Ok(())
 }
 
 /// A contestant that has synced and is still running.

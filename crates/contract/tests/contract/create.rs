@@ -1,8 +1,8 @@
 //! Creating objects.
 
-use windlass_contract::objects::{config_map, deployment, held, lease, pod, service};
-use windlass_contract::{Scope, cases};
-use windlass_core::doc;
+use windlass_contract::objects::{config_map, deployment, held, lease, node, pod, secret, service};
+use windlass_contract::{Edit, Scope, cases, number, revision};
+use windlass_core::{Doc, doc};
 
 cases![
     created_object_is_returned_with_system_metadata,
@@ -46,7 +46,7 @@ async fn created_object_is_returned_with_system_metadata(t: &Scope) {
     assert_eq!(made.at("/metadata/name"), "a");
     assert_eq!(made.at("/metadata/namespace"), t.namespace());
     assert_eq!(made.str_at("/metadata/uid").len(), 36);
-    assert!(made.str_at("/metadata/resourceVersion").parse::<u64>().is_ok_and(|rv| rv > 0));
+    assert!(revision(&made).parse::<u64>().is_ok_and(|rv| rv > 0));
     let time = made.str_at("/metadata/creationTimestamp");
     assert!(time.len() == 20 && time.ends_with('Z'), "{time}");
     assert_eq!(made.at("/data/key"), "value");
@@ -58,22 +58,30 @@ async fn what_was_created_is_what_is_read(t: &Scope) {
 }
 
 async fn kind_and_api_version_may_be_left_out(t: &Scope) {
-    let made = t.made("configmaps", &doc!({ "metadata": { "name": "a" } })).await;
-    assert_eq!((made.str_at("/kind"), made.str_at("/apiVersion")), ("ConfigMap", "v1"));
+    let made = t
+        .made("configmaps", &doc!({ "metadata": { "name": "a" } }))
+        .await;
+    assert_eq!(
+        (made.str_at("/kind"), made.str_at("/apiVersion")),
+        ("ConfigMap", "v1")
+    );
 }
 
 async fn namespace_may_be_left_out(t: &Scope) {
-    let explicit = config_map("a").with("/metadata/namespace", t.namespace()).unwrap();
+    let explicit = config_map("a").set("/metadata/namespace", t.namespace());
     t.create("configmaps", &explicit).await.is(201);
     let implicit = t.create("configmaps", &config_map("b")).await.is(201);
     assert_eq!(implicit.at("/metadata/namespace"), t.namespace());
 }
 
 async fn namespace_that_differs_from_the_path_is_refused(t: &Scope) {
-    let elsewhere = config_map("a").with("/metadata/namespace", "elsewhere").unwrap();
-    t.create("configmaps", &elsewhere).await.fails(400, "BadRequest").says(
-        "the namespace of the provided object does not match the namespace sent on the request",
-    );
+    let elsewhere = config_map("a").set("/metadata/namespace", "elsewhere");
+    t.create("configmaps", &elsewhere)
+        .await
+        .fails(400, "BadRequest")
+        .says(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        );
 }
 
 async fn taken_name_is_refused(t: &Scope) {
@@ -95,7 +103,8 @@ async fn taken_name_in_a_group_is_refused_with_the_group(t: &Scope) {
 }
 
 async fn name_of_an_object_on_its_way_out_is_taken(t: &Scope) {
-    t.made("configmaps", &held(&config_map("a"), &["example.com/hold"])).await;
+    t.made("configmaps", &held(&config_map("a"), &["example.com/hold"]))
+        .await;
     t.delete("configmaps/a").await.is(200);
     let answer = t.create("configmaps", &config_map("a")).await;
     let message = "object is being deleted: configmaps \"a\" already exists";
@@ -104,9 +113,11 @@ async fn name_of_an_object_on_its_way_out_is_taken(t: &Scope) {
 
 async fn same_name_in_another_namespace_is_free(t: &Scope) {
     t.made("configmaps", &config_map("a")).await;
-    let other = t.unique("other");
-    t.made("namespaces", &windlass_contract::objects::namespace(&other)).await;
-    t.in_namespace(&other).create("configmaps", &config_map("a")).await.is(201);
+    t.neighbour()
+        .await
+        .create("configmaps", &config_map("a"))
+        .await
+        .is(201);
 }
 
 async fn generated_name_has_five_characters_more(t: &Scope) {
@@ -114,15 +125,27 @@ async fn generated_name_has_five_characters_more(t: &Scope) {
     let first = t.made("configmaps", &object).await;
     let second = t.made("configmaps", &object).await;
     assert_eq!(first.at("/metadata/generateName"), "gen-");
-    let suffix = first.str_at("/metadata/name").strip_prefix("gen-").unwrap();
+    let name = first.str_at("/metadata/name");
+    assert!(name.starts_with("gen-"), "{name}");
+    let suffix = &name["gen-".len()..];
     assert_eq!(suffix.len(), 5);
-    assert!(suffix.chars().all(|c| "bcdfghjklmnpqrstvwxz2456789".contains(c)), "{suffix}");
+    assert!(
+        suffix
+            .chars()
+            .all(|c| "bcdfghjklmnpqrstvwxz2456789".contains(c)),
+        "{suffix}"
+    );
     assert_ne!(first.at("/metadata/name"), second.at("/metadata/name"));
 }
 
 async fn generated_name_is_cut_to_fit(t: &Scope) {
     let base = "a".repeat(70);
-    let made = t.made("configmaps", &doc!({ "metadata": { "generateName": (&base) } })).await;
+    let made = t
+        .made(
+            "configmaps",
+            &doc!({ "metadata": { "generateName": (&base) } }),
+        )
+        .await;
     let name = made.str_at("/metadata/name");
     assert_eq!(name.len(), 63);
     assert!(name.starts_with(&base[..58]));
@@ -143,20 +166,39 @@ async fn missing_name_is_refused(t: &Scope) {
 }
 
 async fn invalid_name_is_refused(t: &Scope) {
-    for name in ["Upper", "under_score", "-dash", "dash-", "dot.", "sp ace", "a/b", "ü"] {
-        let refusal = t.create("configmaps", &config_map(name)).await.fails(422, "Invalid");
-        refusal.is_about("", "ConfigMap", name).because("FieldValueInvalid", "metadata.name");
+    for name in [
+        "Upper",
+        "under_score",
+        "-dash",
+        "dash-",
+        "dot.",
+        "sp ace",
+        "a/b",
+        "ü",
+    ] {
+        let refusal = t
+            .create("configmaps", &config_map(name))
+            .await
+            .fails(422, "Invalid");
+        refusal
+            .is_about("", "ConfigMap", name)
+            .because("FieldValueInvalid", "metadata.name");
     }
     let message = "ConfigMap \"Upper\" is invalid: metadata.name: Invalid value: \"Upper\": a \
                    lowercase RFC 1123 subdomain must consist of lower case alphanumeric \
                    characters, '-' or '.', and must start and end with an alphanumeric character \
                    (e.g. 'example.com', regex used for validation is \
                    '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
-    t.create("configmaps", &config_map("Upper")).await.fails(422, "Invalid").says(message);
+    t.create("configmaps", &config_map("Upper"))
+        .await
+        .fails(422, "Invalid")
+        .says(message);
 }
 
 async fn name_that_is_too_long_is_refused(t: &Scope) {
-    t.create("configmaps", &config_map(&"a".repeat(253))).await.is(201);
+    t.create("configmaps", &config_map(&"a".repeat(253)))
+        .await
+        .is(201);
     let answer = t.create("configmaps", &config_map(&"a".repeat(254))).await;
     answer
         .fails(422, "Invalid")
@@ -165,9 +207,11 @@ async fn name_that_is_too_long_is_refused(t: &Scope) {
 }
 
 async fn resource_version_may_not_be_set(t: &Scope) {
-    let object = config_map("a").with("/metadata/resourceVersion", "1").unwrap();
+    let object = config_map("a").set("/metadata/resourceVersion", "1");
     let answer = t.create("configmaps", &object).await;
-    answer.fails(500, "").says("resourceVersion should not be set on objects to be created");
+    answer
+        .fails(500, "")
+        .says("resourceVersion should not be set on objects to be created");
 }
 
 async fn system_metadata_of_the_client_is_ignored(t: &Scope) {
@@ -183,41 +227,46 @@ async fn system_metadata_of_the_client_is_ignored(t: &Scope) {
         .await;
     assert_ne!(made.at("/metadata/uid"), "mine");
     assert!(made.at("/metadata/selfLink").is_null());
-    assert!(!made.str_at("/metadata/creationTimestamp").starts_with("2020"));
+    assert!(
+        !made
+            .str_at("/metadata/creationTimestamp")
+            .starts_with("2020")
+    );
     assert!(made.at("/metadata/deletionTimestamp").is_null());
     assert!(made.at("/metadata/deletionGracePeriodSeconds").is_null());
 }
 
 async fn status_of_the_client_is_ignored(t: &Scope) {
     let status = doc!({ "replicas": 5, "observedGeneration": 7 });
-    let made = t.made("deployments", &deployment("a").with("/status", status).unwrap()).await;
+    let made = t
+        .made("deployments", &deployment("a").set("/status", status))
+        .await;
     assert_eq!(made.at("/status"), &doc!({}));
 }
 
 async fn generation_starts_at_one_where_it_is_kept(t: &Scope) {
-    let generation = |doc: &windlass_core::Doc| doc.at("/metadata/generation").as_i64();
-    let wrong = deployment("a").with("/metadata/generation", 9).unwrap();
+    let generation = |object: &Doc| object.at("/metadata/generation").as_i64();
+    let wrong = deployment("a").set("/metadata/generation", 9);
     assert_eq!(generation(&t.made("deployments", &wrong).await), Some(1));
     assert_eq!(generation(&t.made("pods", &pod("a")).await), Some(1));
 }
 
 async fn generation_is_absent_where_it_is_not_kept(t: &Scope) {
-    for (resource, object) in
-        [("configmaps", config_map("a")), ("services", service("a")), ("leases", lease("a"))]
-    {
+    for (resource, object) in [
+        ("configmaps", config_map("a")),
+        ("services", service("a")),
+        ("leases", lease("a")),
+    ] {
         let made = t.made(resource, &object).await;
         assert!(made.at("/metadata/generation").is_null(), "{resource}");
     }
 }
 
 async fn revisions_increase(t: &Scope) {
-    let revision = |doc: &windlass_core::Doc| -> u64 {
-        doc.str_at("/metadata/resourceVersion").parse().unwrap()
-    };
     let first = t.made("configmaps", &config_map("a")).await;
-    let second = t.made("secrets", &windlass_contract::objects::secret("b")).await;
+    let second = t.made("secrets", &secret("b")).await;
     let third = t.made("configmaps", &config_map("c")).await;
-    assert!(revision(&first) < revision(&second) && revision(&second) < revision(&third));
+    assert!(number(&first) < number(&second) && number(&second) < number(&third));
 }
 
 async fn missing_namespace_is_not_found(t: &Scope) {
@@ -236,7 +285,9 @@ async fn other_kind_in_the_body_is_refused(t: &Scope) {
 }
 
 async fn other_version_in_the_body_is_refused(t: &Scope) {
-    let answer = t.create("configmaps", &config_map("a").with("/apiVersion", "v2").unwrap()).await;
+    let answer = t
+        .create("configmaps", &config_map("a").set("/apiVersion", "v2"))
+        .await;
     let part = "ConfigMap in version \"v2\" cannot be handled as a ConfigMap: no kind \
                 \"ConfigMap\" is registered for version \"v2\"";
     answer.fails(400, "BadRequest").mentions(part);
@@ -244,19 +295,25 @@ async fn other_version_in_the_body_is_refused(t: &Scope) {
 
 async fn broken_json_is_refused(t: &Scope) {
     for body in ["{", "{\"metadata\":", "x", "{\"metadata\":{\"name\":\"a\"}"] {
-        let request = t.request(http::Method::POST, "configmaps").body("application/json", body);
+        let request = t
+            .request(http::Method::POST, "configmaps")
+            .body("application/json", body);
         t.send(request).await.fails(400, "BadRequest");
     }
 }
 
 async fn empty_body_is_refused(t: &Scope) {
-    let request = t.request(http::Method::POST, "configmaps").body("application/json", "");
+    let request = t
+        .request(http::Method::POST, "configmaps")
+        .body("application/json", "");
     t.send(request).await.fails(400, "BadRequest");
 }
 
 async fn body_that_is_no_object_is_refused(t: &Scope) {
     for body in ["[]", "1", "\"a\"", "true"] {
-        let request = t.request(http::Method::POST, "configmaps").body("application/json", body);
+        let request = t
+            .request(http::Method::POST, "configmaps")
+            .body("application/json", body);
         t.send(request).await.fails(400, "BadRequest");
     }
 }
@@ -283,12 +340,15 @@ async fn create_on_an_item_is_not_allowed(t: &Scope) {
 
 async fn service_name_may_begin_with_a_digit(t: &Scope) {
     t.create("services", &service("1a")).await.is(201);
-    let refusal = t.create("services", &service("a.b")).await.fails(422, "Invalid");
+    let refusal = t
+        .create("services", &service("a.b"))
+        .await
+        .fails(422, "Invalid");
     refusal.because("FieldValueInvalid", "metadata.name");
 }
 
 async fn cluster_scoped_object_has_no_namespace(t: &Scope) {
-    let node = windlass_contract::objects::node(&t.unique("n"));
+    let node = node(&t.unique("n"));
     let made = t.made("nodes", &node).await;
     assert!(made.at("/metadata/namespace").is_null());
 }

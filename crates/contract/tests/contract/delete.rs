@@ -1,9 +1,9 @@
 //! Deleting single objects.
 
 use windlass_contract::objects::{
-    config_map, deployment, held, job, pod, replica_set, service,
+    config_map, deployment, held, job, pod, replica_set, service, template,
 };
-use windlass_contract::{Scope, cases};
+use windlass_contract::{Edit, Scope, cases, number, revision};
 use windlass_core::{Doc, doc};
 
 cases![
@@ -99,7 +99,10 @@ async fn uid_precondition_that_fails_is_a_conflict(t: &Scope) {
          recreated",
         made.str_at("/metadata/uid")
     );
-    t.delete_with("configmaps/a", &options).await.fails(409, "Conflict").says(&message);
+    t.delete_with("configmaps/a", &options)
+        .await
+        .fails(409, "Conflict")
+        .says(&message);
     assert_eq!(t.get("configmaps/a").await.is(200), made);
 }
 
@@ -110,9 +113,12 @@ async fn revision_precondition_that_fails_is_a_conflict(t: &Scope) {
         "Operation cannot be fulfilled on ConfigMap \"a\": the ResourceVersion in the \
          precondition (1) does not match the ResourceVersion in record ({}). The object might \
          have been modified",
-        made.str_at("/metadata/resourceVersion")
+        revision(&made)
     );
-    t.delete_with("configmaps/a", &options).await.fails(409, "Conflict").says(&message);
+    t.delete_with("configmaps/a", &options)
+        .await
+        .fails(409, "Conflict")
+        .says(&message);
 }
 
 async fn preconditions_that_hold_let_the_deletion_happen(t: &Scope) {
@@ -126,7 +132,8 @@ async fn preconditions_that_hold_let_the_deletion_happen(t: &Scope) {
 }
 
 async fn finalizer_holds_an_object(t: &Scope) {
-    t.made("configmaps", &held(&config_map("a"), &["example.com/hold"])).await;
+    t.made("configmaps", &held(&config_map("a"), &["example.com/hold"]))
+        .await;
     let deleted = t.delete("configmaps/a").await.is(200);
     assert_eq!(deleted.at("/kind"), "ConfigMap");
     assert!(deleted.str_at("/metadata/deletionTimestamp").ends_with('Z'));
@@ -135,9 +142,10 @@ async fn finalizer_holds_an_object(t: &Scope) {
 }
 
 async fn object_goes_with_its_last_finalizer(t: &Scope) {
-    t.made("configmaps", &held(&config_map("a"), &["example.com/hold"])).await;
+    t.made("configmaps", &held(&config_map("a"), &["example.com/hold"]))
+        .await;
     let deleted = t.delete("configmaps/a").await.is(200);
-    let released = deleted.without("/metadata/finalizers").unwrap();
+    let released = deleted.cut("/metadata/finalizers");
     t.update("configmaps/a", &released).await.is(200);
     t.get("configmaps/a").await.fails(404, "NotFound");
 }
@@ -150,12 +158,18 @@ async fn object_stays_until_its_last_finalizer(t: &Scope) {
     t.merge("configmaps/a", &keep).await.is(200);
     let kept = t.get("configmaps/a").await.is(200);
     assert_eq!(finalizers(&kept), &doc!(["example.com/b"]));
-    t.merge("configmaps/a", &doc!({ "metadata": { "finalizers": null } })).await.is(200);
+    t.merge(
+        "configmaps/a",
+        &doc!({ "metadata": { "finalizers": null } }),
+    )
+    .await
+    .is(200);
     t.get("configmaps/a").await.fails(404, "NotFound");
 }
 
 async fn finalizers_cannot_be_added_while_deleting(t: &Scope) {
-    t.made("configmaps", &held(&config_map("a"), &["example.com/a"])).await;
+    t.made("configmaps", &held(&config_map("a"), &["example.com/a"]))
+        .await;
     t.delete("configmaps/a").await.is(200);
     let more = doc!({ "metadata": { "finalizers": ["example.com/a", "example.com/b"] } });
     t.merge("configmaps/a", &more)
@@ -170,14 +184,19 @@ async fn finalizers_cannot_be_added_while_deleting(t: &Scope) {
 }
 
 async fn other_changes_are_allowed_while_deleting(t: &Scope) {
-    t.made("configmaps", &held(&config_map("a"), &["example.com/a"])).await;
+    t.made("configmaps", &held(&config_map("a"), &["example.com/a"]))
+        .await;
     t.delete("configmaps/a").await.is(200);
-    let patched = t.merge("configmaps/a", &doc!({ "data": { "key": "2" } })).await.is(200);
+    let patched = t
+        .merge("configmaps/a", &doc!({ "data": { "key": "2" } }))
+        .await
+        .is(200);
     assert_eq!(patched.at("/data/key"), "2");
 }
 
 async fn second_deletion_changes_nothing(t: &Scope) {
-    t.made("configmaps", &held(&config_map("a"), &["example.com/a"])).await;
+    t.made("configmaps", &held(&config_map("a"), &["example.com/a"]))
+        .await;
     let first = t.delete("configmaps/a").await.is(200);
     let second = t.delete("configmaps/a").await.is(200);
     assert_eq!(second, first);
@@ -202,7 +221,13 @@ async fn orphan_leaves_its_finalizer(t: &Scope) {
 async fn background_leaves_no_finalizer(t: &Scope) {
     t.made("jobs", &job("a")).await;
     let options = doc!({ "propagationPolicy": "Background" });
-    assert_eq!(t.delete_with("jobs/a", &options).await.is(200).at("/status"), "Success");
+    assert_eq!(
+        t.delete_with("jobs/a", &options)
+            .await
+            .is(200)
+            .at("/status"),
+        "Success"
+    );
     t.get("jobs/a").await.fails(404, "NotFound");
 }
 
@@ -217,20 +242,29 @@ async fn background_removes_the_foreground_finalizer(t: &Scope) {
 
 async fn orphan_dependents_true_orphans(t: &Scope) {
     t.made("replicasets", &replica_set("a")).await;
-    let deleted = t.delete_with("replicasets/a", &doc!({ "orphanDependents": true })).await.is(200);
+    let deleted = t
+        .delete_with("replicasets/a", &doc!({ "orphanDependents": true }))
+        .await
+        .is(200);
     assert_eq!(finalizers(&deleted), &doc!(["orphan"]));
 }
 
 async fn propagation_policy_in_the_query_counts(t: &Scope) {
     t.made("configmaps", &config_map("a")).await;
-    let deleted = t.delete("configmaps/a?propagationPolicy=Foreground").await.is(200);
+    let deleted = t
+        .delete("configmaps/a?propagationPolicy=Foreground")
+        .await
+        .is(200);
     assert_eq!(finalizers(&deleted), &doc!(["foregroundDeletion"]));
 }
 
 async fn body_wins_over_the_query(t: &Scope) {
     t.made("configmaps", &config_map("a")).await;
     let options = doc!({ "propagationPolicy": "Orphan" });
-    let deleted = t.delete_with("configmaps/a?propagationPolicy=Foreground", &options).await.is(200);
+    let deleted = t
+        .delete_with("configmaps/a?propagationPolicy=Foreground", &options)
+        .await
+        .is(200);
     assert_eq!(finalizers(&deleted), &doc!(["orphan"]));
 }
 
@@ -260,13 +294,16 @@ async fn policy_and_orphan_dependents_exclude_each_other(t: &Scope) {
 
 async fn job_is_orphaned_by_default(t: &Scope) {
     t.made("jobs", &job("a")).await;
-    assert_eq!(finalizers(&t.delete("jobs/a").await.is(200)), &doc!(["orphan"]));
+    assert_eq!(
+        finalizers(&t.delete("jobs/a").await.is(200)),
+        &doc!(["orphan"])
+    );
 }
 
 async fn replication_controller_is_orphaned_by_default(t: &Scope) {
     let controller = doc!({
         "metadata": { "name": "a" },
-        "spec": { "template": (windlass_contract::objects::template()) }
+        "spec": { "template": (template()) }
     });
     t.made("replicationcontrollers", &controller).await;
     let deleted = t.delete("replicationcontrollers/a").await.is(200);
@@ -275,11 +312,15 @@ async fn replication_controller_is_orphaned_by_default(t: &Scope) {
 
 async fn replica_set_is_not_orphaned_by_default(t: &Scope) {
     t.made("replicasets", &replica_set("a")).await;
-    assert_eq!(t.delete("replicasets/a").await.is(200).at("/status"), "Success");
+    assert_eq!(
+        t.delete("replicasets/a").await.is(200).at("/status"),
+        "Success"
+    );
 }
 
 async fn generation_grows_when_deletion_begins(t: &Scope) {
-    t.made("deployments", &held(&deployment("a"), &["example.com/a"])).await;
+    t.made("deployments", &held(&deployment("a"), &["example.com/a"]))
+        .await;
     let deleted = t.delete("deployments/a").await.is(200);
     assert_eq!(deleted.at("/metadata/generation"), 2);
 }
@@ -293,28 +334,40 @@ async fn recreated_object_has_another_uid(t: &Scope) {
 
 async fn broken_options_are_refused(t: &Scope) {
     t.made("configmaps", &config_map("a")).await;
-    let request = t.request(http::Method::DELETE, "configmaps/a").body("application/json", "{");
+    let request = t
+        .request(http::Method::DELETE, "configmaps/a")
+        .body("application/json", "{");
     t.send(request).await.fails(400, "BadRequest");
     t.get("configmaps/a").await.is(200);
 }
 
 async fn deletion_is_an_event_with_a_new_revision(t: &Scope) {
     let made = t.made("configmaps", &config_map("a")).await;
-    let revision = made.str_at("/metadata/resourceVersion");
-    let mut watch = t.watch("configmaps", &format!("resourceVersion={revision}")).await;
+    let from = revision(&made);
+    let mut watch = t
+        .watch("configmaps", &format!("resourceVersion={from}"))
+        .await;
     t.delete("configmaps/a").await.is(200);
     let deleted = watch.expect("DELETED", "a").await;
     assert_eq!(deleted.at("/data"), made.at("/data"));
-    let later: u64 = deleted.str_at("/metadata/resourceVersion").parse().unwrap();
-    assert!(later > revision.parse().unwrap());
+    assert!(number(&deleted) > number(&made));
 }
 
 async fn held_deletion_is_a_change_then_an_end(t: &Scope) {
-    let made = t.made("configmaps", &held(&config_map("a"), &["example.com/a"])).await;
-    let revision = made.str_at("/metadata/resourceVersion");
-    let mut watch = t.watch("configmaps", &format!("resourceVersion={revision}")).await;
+    let made = t
+        .made("configmaps", &held(&config_map("a"), &["example.com/a"]))
+        .await;
+    let from = revision(&made);
+    let mut watch = t
+        .watch("configmaps", &format!("resourceVersion={from}"))
+        .await;
     t.delete("configmaps/a").await.is(200);
-    t.merge("configmaps/a", &doc!({ "metadata": { "finalizers": null } })).await.is(200);
+    t.merge(
+        "configmaps/a",
+        &doc!({ "metadata": { "finalizers": null } }),
+    )
+    .await
+    .is(200);
     let marked = watch.expect("MODIFIED", "a").await;
     assert!(!marked.at("/metadata/deletionTimestamp").is_null());
     watch.expect("DELETED", "a").await;

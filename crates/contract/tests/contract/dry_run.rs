@@ -1,9 +1,7 @@
 //! Dry runs: everything but the write.
 
-use windlass_contract::objects::{
-    config_map, deployment, held, lease, namespace, pod, service,
-};
-use windlass_contract::{Scope, cases};
+use windlass_contract::objects::{config_map, deployment, held, lease, namespace, pod, service};
+use windlass_contract::{Edit, Scope, cases, revision};
 use windlass_core::doc;
 
 cases![
@@ -37,7 +35,10 @@ cases![
 ];
 
 async fn create_returns_what_would_be_and_keeps_nothing(t: &Scope) {
-    let object = t.create("deployments?dryRun=All", &deployment("a")).await.is(201);
+    let object = t
+        .create("deployments?dryRun=All", &deployment("a"))
+        .await
+        .is(201);
     assert_eq!(object.at("/spec/replicas"), 1);
     assert_eq!(object.at("/metadata/generation"), 1);
     assert_eq!(object.str_at("/metadata/uid").len(), 36);
@@ -50,29 +51,45 @@ async fn create_generates_a_name(t: &Scope) {
     let object = t.create("configmaps?dryRun=All", &object).await.is(201);
     let name = object.str_at("/metadata/name");
     assert_eq!(name.len(), 9);
-    t.get(&format!("configmaps/{name}")).await.fails(404, "NotFound");
+    t.get(&format!("configmaps/{name}"))
+        .await
+        .fails(404, "NotFound");
 }
 
 async fn create_of_a_taken_name_is_refused(t: &Scope) {
     t.made("configmaps", &config_map("a")).await;
-    t.create("configmaps?dryRun=All", &config_map("a")).await.fails(409, "AlreadyExists");
+    t.create("configmaps?dryRun=All", &config_map("a"))
+        .await
+        .fails(409, "AlreadyExists");
 }
 
 async fn create_is_validated(t: &Scope) {
-    let answer = t.create("pods?dryRun=All", &doc!({ "metadata": { "name": "a" } })).await;
-    answer.fails(422, "Invalid").because("FieldValueRequired", "spec.containers");
+    let answer = t
+        .create("pods?dryRun=All", &doc!({ "metadata": { "name": "a" } }))
+        .await;
+    answer
+        .fails(422, "Invalid")
+        .because("FieldValueRequired", "spec.containers");
 }
 
 async fn create_in_a_missing_namespace_is_refused(t: &Scope) {
     let missing = t.in_namespace("no-such-namespace");
-    missing.create("configmaps?dryRun=All", &config_map("a")).await.fails(404, "NotFound");
+    missing
+        .create("configmaps?dryRun=All", &config_map("a"))
+        .await
+        .fails(404, "NotFound");
 }
 
 async fn create_of_a_namespace_keeps_nothing(t: &Scope) {
     let name = t.unique("x");
-    let object = t.create("namespaces?dryRun=All", &namespace(&name)).await.is(201);
+    let object = t
+        .create("namespaces?dryRun=All", &namespace(&name))
+        .await
+        .is(201);
     assert_eq!(object.at("/status/phase"), "Active");
-    t.get(&format!("namespaces/{name}")).await.fails(404, "NotFound");
+    t.get(&format!("namespaces/{name}"))
+        .await
+        .fails(404, "NotFound");
 }
 
 async fn create_of_a_service_allocates_nothing(t: &Scope) {
@@ -82,19 +99,26 @@ async fn create_of_a_service_allocates_nothing(t: &Scope) {
 
 async fn update_returns_what_would_be_and_keeps_nothing(t: &Scope) {
     let made = t.made("deployments", &deployment("a")).await;
-    let changed = made.with("/spec/replicas", 3).unwrap();
+    let changed = made.set("/spec/replicas", 3);
     let object = t.update("deployments/a?dryRun=All", &changed).await.is(200);
     assert_eq!(object.at("/spec/replicas"), 3);
     assert_eq!(object.at("/metadata/generation"), 2);
-    assert_eq!(object.at("/metadata/resourceVersion"), made.at("/metadata/resourceVersion"));
+    assert_eq!(
+        object.at("/metadata/resourceVersion"),
+        made.at("/metadata/resourceVersion")
+    );
     assert_eq!(t.get("deployments/a").await.is(200), made);
 }
 
 async fn update_conflicts_as_usual(t: &Scope) {
     let made = t.made("configmaps", &config_map("a")).await;
-    t.merge("configmaps/a", &doc!({ "data": { "key": "2" } })).await.is(200);
-    let stale = made.with("/data/key", "3").unwrap();
-    t.update("configmaps/a?dryRun=All", &stale).await.fails(409, "Conflict");
+    t.merge("configmaps/a", &doc!({ "data": { "key": "2" } }))
+        .await
+        .is(200);
+    let stale = made.set("/data/key", "3");
+    t.update("configmaps/a?dryRun=All", &stale)
+        .await
+        .fails(409, "Conflict");
 }
 
 async fn update_that_would_create_creates_nothing(t: &Scope) {
@@ -107,7 +131,10 @@ async fn patch_returns_what_would_be_and_keeps_nothing(t: &Scope) {
     let patch = doc!({ "data": { "key": "2" } });
     let object = t.merge("configmaps/a?dryRun=All", &patch).await.is(200);
     assert_eq!(object.at("/data/key"), "2");
-    assert_eq!(object.at("/metadata/resourceVersion"), made.at("/metadata/resourceVersion"));
+    assert_eq!(
+        object.at("/metadata/resourceVersion"),
+        made.at("/metadata/resourceVersion")
+    );
     assert_eq!(t.get("configmaps/a").await.is(200), made);
 }
 
@@ -121,7 +148,7 @@ async fn json_patch_keeps_nothing(t: &Scope) {
 
 async fn status_update_keeps_nothing(t: &Scope) {
     let made = t.made("pods", &pod("a")).await;
-    let running = made.with("/status/phase", "Running").unwrap();
+    let running = made.set("/status/phase", "Running");
     let object = t.update("pods/a/status?dryRun=All", &running).await.is(200);
     assert_eq!(object.at("/status/phase"), "Running");
     assert_eq!(t.get("pods/a").await.is(200), made);
@@ -130,7 +157,10 @@ async fn status_update_keeps_nothing(t: &Scope) {
 async fn scale_update_keeps_nothing(t: &Scope) {
     let made = t.made("deployments", &deployment("a")).await;
     let patch = doc!({ "spec": { "replicas": 5 } });
-    let scale = t.merge("deployments/a/scale?dryRun=All", &patch).await.is(200);
+    let scale = t
+        .merge("deployments/a/scale?dryRun=All", &patch)
+        .await
+        .is(200);
     assert_eq!(scale.at("/spec/replicas"), 5);
     assert_eq!(t.get("deployments/a").await.is(200), made);
 }
@@ -143,23 +173,31 @@ async fn delete_keeps_the_object(t: &Scope) {
 }
 
 async fn delete_in_the_body_keeps_the_object(t: &Scope) {
-    let made = t.made("pods", &pod("a").with("/spec/nodeName", "n").unwrap()).await;
-    t.delete_with("pods/a", &doc!({ "dryRun": ["All"] })).await.is(200);
+    let made = t.made("pods", &pod("a").set("/spec/nodeName", "n")).await;
+    t.delete_with("pods/a", &doc!({ "dryRun": ["All"] }))
+        .await
+        .is(200);
     assert_eq!(t.get("pods/a").await.is(200), made);
 }
 
 async fn delete_checks_preconditions(t: &Scope) {
     t.made("configmaps", &config_map("a")).await;
     let options = doc!({ "dryRun": ["All"], "preconditions": { "uid": "other" } });
-    t.delete_with("configmaps/a", &options).await.fails(409, "Conflict");
+    t.delete_with("configmaps/a", &options)
+        .await
+        .fails(409, "Conflict");
 }
 
 async fn delete_of_a_missing_object_is_not_found(t: &Scope) {
-    t.delete("configmaps/a?dryRun=All").await.fails(404, "NotFound");
+    t.delete("configmaps/a?dryRun=All")
+        .await
+        .fails(404, "NotFound");
 }
 
 async fn delete_of_a_held_object_marks_nothing(t: &Scope) {
-    let made = t.made("configmaps", &held(&config_map("a"), &["example.com/a"])).await;
+    let made = t
+        .made("configmaps", &held(&config_map("a"), &["example.com/a"]))
+        .await;
     t.delete("configmaps/a?dryRun=All").await.is(200);
     assert_eq!(t.get("configmaps/a").await.is(200), made);
 }
@@ -175,23 +213,33 @@ async fn eviction_keeps_the_pod(t: &Scope) {
     let made = t.made("pods", &pod("a")).await;
     let eviction =
         doc!({ "apiVersion": "policy/v1", "kind": "Eviction", "metadata": { "name": "a" } });
-    t.create("pods/a/eviction?dryRun=All", &eviction).await.is(201);
+    t.create("pods/a/eviction?dryRun=All", &eviction)
+        .await
+        .is(201);
     assert_eq!(t.get("pods/a").await.is(200), made);
 }
 
 async fn binding_is_not_kept(t: &Scope) {
     let made = t.made("pods", &pod("a")).await;
     let binding = doc!({ "metadata": { "name": "a" }, "target": { "kind": "Node", "name": "n" } });
-    t.create("pods/a/binding?dryRun=All", &binding).await.is(201);
+    t.create("pods/a/binding?dryRun=All", &binding)
+        .await
+        .is(201);
     assert_eq!(t.get("pods/a").await.is(200), made);
 }
 
 async fn no_event_is_sent(t: &Scope) {
     let made = t.made("configmaps", &config_map("a")).await;
-    let revision = made.str_at("/metadata/resourceVersion");
-    let mut watch = t.watch("configmaps", &format!("resourceVersion={revision}")).await;
-    t.create("configmaps?dryRun=All", &config_map("b")).await.is(201);
-    t.merge("configmaps/a?dryRun=All", &doc!({ "data": { "key": "2" } })).await.is(200);
+    let from = revision(&made);
+    let mut watch = t
+        .watch("configmaps", &format!("resourceVersion={from}"))
+        .await;
+    t.create("configmaps?dryRun=All", &config_map("b"))
+        .await
+        .is(201);
+    t.merge("configmaps/a?dryRun=All", &doc!({ "data": { "key": "2" } }))
+        .await
+        .is(200);
     t.delete("configmaps/a?dryRun=All").await.is(200);
     t.made("configmaps", &config_map("c")).await;
     watch.expect("ADDED", "c").await;
@@ -213,18 +261,24 @@ async fn unknown_value_is_refused_by_create(t: &Scope) {
 async fn unknown_value_is_refused_by_update(t: &Scope) {
     t.made("configmaps", &config_map("a")).await;
     let answer = t.update("configmaps/a?dryRun=Some", &config_map("a")).await;
-    answer.fails(422, "Invalid").is_about("meta.k8s.io", "UpdateOptions", "");
+    answer
+        .fails(422, "Invalid")
+        .is_about("meta.k8s.io", "UpdateOptions", "");
 }
 
 async fn unknown_value_is_refused_by_patch(t: &Scope) {
     t.made("configmaps", &config_map("a")).await;
     let answer = t.merge("configmaps/a?dryRun=Some", &doc!({})).await;
-    answer.fails(422, "Invalid").is_about("meta.k8s.io", "PatchOptions", "");
+    answer
+        .fails(422, "Invalid")
+        .is_about("meta.k8s.io", "PatchOptions", "");
 }
 
 async fn unknown_value_is_refused_by_delete(t: &Scope) {
     t.made("configmaps", &config_map("a")).await;
     let answer = t.delete("configmaps/a?dryRun=Some").await;
-    answer.fails(422, "Invalid").is_about("meta.k8s.io", "DeleteOptions", "");
+    answer
+        .fails(422, "Invalid")
+        .is_about("meta.k8s.io", "DeleteOptions", "");
     t.get("configmaps/a").await.is(200);
 }

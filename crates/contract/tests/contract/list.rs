@@ -1,8 +1,8 @@
 //! Reading single objects and lists, and the revisions they may be asked for at.
 
-use windlass_contract::objects::{config_map, deployment};
-use windlass_contract::{Scope, cases};
-use windlass_core::{Doc, doc};
+use windlass_contract::objects::{config_map, deployment, labeled};
+use windlass_contract::{Scope, cases, names, number};
+use windlass_core::doc;
 
 cases![
     missing_object_is_not_found,
@@ -35,14 +35,6 @@ cases![
     unknown_parameters_are_ignored,
 ];
 
-fn revision(object: &Doc) -> u64 {
-    object.str_at("/metadata/resourceVersion").parse().unwrap()
-}
-
-fn names(list: &Doc) -> Vec<&str> {
-    list.at("/items").items().iter().map(|item| item.str_at("/metadata/name")).collect()
-}
-
 async fn missing_object_is_not_found(t: &Scope) {
     let answer = t.get("configmaps/a").await;
     assert_eq!(answer.header("content-type"), "application/json");
@@ -71,11 +63,15 @@ async fn list_has_the_shape_of_its_kind(t: &Scope) {
 async fn empty_list_has_no_items_but_a_revision(t: &Scope) {
     let list = t.get("configmaps").await.is(200);
     assert_eq!(list.at("/items"), &doc!([]));
-    assert!(revision(&list) > 0);
+    assert!(number(&list) > 0);
 }
 
 async fn list_of_a_missing_namespace_is_empty(t: &Scope) {
-    let list = t.in_namespace("no-such-namespace").get("configmaps").await.is(200);
+    let list = t
+        .in_namespace("no-such-namespace")
+        .get("configmaps")
+        .await
+        .is(200);
     assert_eq!(list.at("/items"), &doc!([]));
 }
 
@@ -83,7 +79,10 @@ async fn items_are_sorted_by_name(t: &Scope) {
     for name in ["b", "a", "b-1", "a.b"] {
         t.made("configmaps", &config_map(name)).await;
     }
-    assert_eq!(names(&t.get("configmaps").await.is(200)), ["a", "a.b", "b", "b-1"]);
+    assert_eq!(
+        names(&t.get("configmaps").await.is(200)),
+        ["a", "a.b", "b", "b-1"]
+    );
 }
 
 async fn items_have_no_kind_of_their_own(t: &Scope) {
@@ -94,9 +93,8 @@ async fn items_have_no_kind_of_their_own(t: &Scope) {
 }
 
 async fn all_namespaces_are_listed_in_order(t: &Scope) {
-    let other = t.in_namespace(&t.unique("z"));
-    t.made("namespaces", &windlass_contract::objects::namespace(other.namespace())).await;
-    let marked = |name| windlass_contract::objects::labeled(&config_map(name), "of", t.namespace());
+    let other = t.neighbour().await;
+    let marked = |name| labeled(&config_map(name), "of", t.namespace());
     other.made("configmaps", &marked("a")).await;
     t.made("configmaps", &marked("b")).await;
     let path = format!("/api/v1/configmaps?labelSelector=of%3D{}", t.namespace());
@@ -109,22 +107,25 @@ async fn all_namespaces_are_listed_in_order(t: &Scope) {
 async fn list_revision_covers_its_items(t: &Scope) {
     let made = t.made("configmaps", &config_map("a")).await;
     let list = t.get("configmaps").await.is(200);
-    assert!(revision(&list) >= revision(&made));
+    assert!(number(&list) >= number(&made));
 }
 
 async fn get_at_any_revision(t: &Scope) {
     let made = t.made("configmaps", &config_map("a")).await;
-    let at = format!("configmaps/a?resourceVersion={}", revision(&made));
+    let at = format!("configmaps/a?resourceVersion={}", number(&made));
     t.get(&at).await.is(200);
     assert_eq!(t.get("configmaps/a?resourceVersion=0").await.is(200), made);
 }
 
 async fn get_at_a_known_revision(t: &Scope) {
     let made = t.made("configmaps", &config_map("a")).await;
-    let changed = t.merge("configmaps/a", &doc!({ "data": { "key": "2" } })).await.is(200);
-    let at = format!("configmaps/a?resourceVersion={}", revision(&changed));
+    let changed = t
+        .merge("configmaps/a", &doc!({ "data": { "key": "2" } }))
+        .await
+        .is(200);
+    let at = format!("configmaps/a?resourceVersion={}", number(&changed));
     assert_eq!(t.get(&at).await.is(200), changed);
-    assert!(revision(&made) < revision(&changed));
+    assert!(number(&made) < number(&changed));
 }
 
 async fn get_in_the_future_times_out(t: &Scope) {
@@ -140,7 +141,9 @@ async fn get_in_the_future_times_out(t: &Scope) {
 async fn get_with_a_malformed_revision_is_refused(t: &Scope) {
     t.made("configmaps", &config_map("a")).await;
     let answer = t.get("configmaps/a?resourceVersion=x").await;
-    answer.fails(500, "").mentions("resourceVersion: Invalid value: \"x\"");
+    answer
+        .fails(500, "")
+        .mentions("resourceVersion: Invalid value: \"x\"");
 }
 
 async fn list_at_any_revision(t: &Scope) {
@@ -148,39 +151,47 @@ async fn list_at_any_revision(t: &Scope) {
     let fresh = t.get("configmaps").await.is(200);
     assert_eq!(names(&fresh), ["a"]);
     let any = t.get("configmaps?resourceVersion=0&limit=1").await.is(200);
-    assert!(revision(&any) > 0);
+    assert!(number(&any) > 0);
     assert!(any.at("/metadata/continue").is_null());
 }
 
 async fn list_not_older_than_a_revision(t: &Scope) {
     let made = t.made("configmaps", &config_map("a")).await;
-    let at = revision(&made);
+    let at = number(&made);
     for query in ["", "&resourceVersionMatch=NotOlderThan"] {
-        let list = t.get(&format!("configmaps?resourceVersion={at}{query}")).await.is(200);
+        let list = t
+            .get(&format!("configmaps?resourceVersion={at}{query}"))
+            .await
+            .is(200);
         assert_eq!(names(&list), ["a"]);
-        assert!(revision(&list) >= at);
+        assert!(number(&list) >= at);
     }
 }
 
 async fn list_at_an_exact_revision_shows_the_past(t: &Scope) {
     let first = t.made("configmaps", &config_map("a")).await;
     t.made("configmaps", &config_map("b")).await;
-    t.merge("configmaps/a", &doc!({ "data": { "key": "2" } })).await.is(200);
-    let at = revision(&first);
+    t.merge("configmaps/a", &doc!({ "data": { "key": "2" } }))
+        .await
+        .is(200);
+    let at = number(&first);
     let path = format!("configmaps?resourceVersion={at}&resourceVersionMatch=Exact");
     let list = t.get(&path).await.is(200);
     assert_eq!(names(&list), ["a"]);
     assert_eq!(list.at("/items/0/data/key"), "value");
-    assert_eq!(revision(&list), at);
+    assert_eq!(number(&list), at);
 }
 
 async fn limited_list_at_a_revision_is_exact(t: &Scope) {
     let first = t.made("configmaps", &config_map("a")).await;
     t.made("configmaps", &config_map("b")).await;
-    let at = revision(&first);
-    let list = t.get(&format!("configmaps?resourceVersion={at}&limit=5")).await.is(200);
+    let at = number(&first);
+    let list = t
+        .get(&format!("configmaps?resourceVersion={at}&limit=5"))
+        .await
+        .is(200);
     assert_eq!(names(&list), ["a"]);
-    assert_eq!(revision(&list), at);
+    assert_eq!(number(&list), at);
 }
 
 async fn list_in_the_future_times_out(t: &Scope) {
@@ -193,12 +204,17 @@ async fn list_in_the_future_times_out(t: &Scope) {
 
 async fn exact_list_in_the_future_times_out(t: &Scope) {
     let path = "configmaps?resourceVersion=99999999999&resourceVersionMatch=Exact";
-    t.get(path).await.fails(504, "Timeout").because("ResourceVersionTooLarge", "");
+    t.get(path)
+        .await
+        .fails(504, "Timeout")
+        .because("ResourceVersionTooLarge", "");
 }
 
 async fn malformed_revision_is_refused(t: &Scope) {
     let answer = t.get("configmaps?resourceVersion=x").await;
-    answer.fails(400, "BadRequest").mentions("invalid resource version");
+    answer
+        .fails(400, "BadRequest")
+        .mentions("invalid resource version");
 }
 
 async fn match_without_revision_is_refused(t: &Scope) {
@@ -214,18 +230,25 @@ async fn match_without_revision_is_refused(t: &Scope) {
 }
 
 async fn exact_match_at_zero_is_refused(t: &Scope) {
-    let answer = t.get("configmaps?resourceVersionMatch=Exact&resourceVersion=0").await;
+    let answer = t
+        .get("configmaps?resourceVersionMatch=Exact&resourceVersion=0")
+        .await;
     answer
         .fails(422, "Invalid")
         .mentions("resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
 }
 
 async fn unknown_match_is_refused(t: &Scope) {
-    let answer = t.get("configmaps?resourceVersionMatch=Near&resourceVersion=1").await;
-    answer.fails(422, "Invalid").because("FieldValueNotSupported", "resourceVersionMatch").says(
-        "ListOptions.meta.k8s.io \"\" is invalid: resourceVersionMatch: Unsupported value: \
+    let answer = t
+        .get("configmaps?resourceVersionMatch=Near&resourceVersion=1")
+        .await;
+    answer
+        .fails(422, "Invalid")
+        .because("FieldValueNotSupported", "resourceVersionMatch")
+        .says(
+            "ListOptions.meta.k8s.io \"\" is invalid: resourceVersionMatch: Unsupported value: \
          \"Near\": supported values: \"Exact\", \"NotOlderThan\", \"\"",
-    );
+        );
 }
 
 async fn initial_events_are_for_watches(t: &Scope) {
@@ -243,14 +266,21 @@ async fn malformed_limit_is_refused(t: &Scope) {
 async fn negative_limit_is_no_limit(t: &Scope) {
     t.made("configmaps", &config_map("a")).await;
     t.made("configmaps", &config_map("b")).await;
-    assert_eq!(names(&t.get("configmaps?limit=-1").await.is(200)), ["a", "b"]);
+    assert_eq!(
+        names(&t.get("configmaps?limit=-1").await.is(200)),
+        ["a", "b"]
+    );
 }
 
 async fn malformed_timeout_is_refused(t: &Scope) {
-    t.get("configmaps?timeoutSeconds=x").await.fails(400, "BadRequest");
+    t.get("configmaps?timeoutSeconds=x")
+        .await
+        .fails(400, "BadRequest");
     t.get("configmaps?timeout=x").await.fails(400, "BadRequest");
 }
 
 async fn unknown_parameters_are_ignored(t: &Scope) {
-    t.get("configmaps?colour=green&includeUninitialized=true").await.is(200);
+    t.get("configmaps?colour=green&includeUninitialized=true")
+        .await
+        .is(200);
 }

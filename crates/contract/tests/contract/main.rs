@@ -1,13 +1,33 @@
 //! The contract, by topic. See the crate for how a case runs on both servers.
 
+mod access;
+mod concurrency;
 mod create;
+mod defaults;
 mod delete;
 mod delete_collection;
+mod devices;
+mod discovery;
+mod dry_run;
+mod events;
+mod expired;
+mod field_validation;
+mod kinds;
+mod limits;
 mod list;
+mod media;
+mod metadata;
+mod namespaces;
 mod paging;
 mod patch;
+mod paths;
 mod pods;
+mod scale;
+mod secrets;
 mod selectors;
+mod status;
+mod tokens;
 mod update;
+mod validation;
 mod watch;
 mod watch_list;

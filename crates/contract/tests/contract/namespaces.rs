@@ -1,7 +1,7 @@
 //! Namespaces: what they are born with, and how they end.
 
 use windlass_contract::objects::{config_map, held, namespace};
-use windlass_contract::{Scope, cases};
+use windlass_contract::{Edit, Scope, cases};
 use windlass_core::{Doc, doc};
 
 cases![
@@ -49,7 +49,12 @@ async fn namespace_label_cannot_be_removed(t: &Scope) {
 }
 
 async fn generated_namespace_has_its_label(t: &Scope) {
-    let made = t.made("namespaces", &doc!({ "metadata": { "generateName": "gen-" } })).await;
+    let made = t
+        .made(
+            "namespaces",
+            &doc!({ "metadata": { "generateName": "gen-" } }),
+        )
+        .await;
     let label = made.at("/metadata/labels/kubernetes.io~1metadata.name");
     assert_eq!(label, made.str_at("/metadata/name"));
 }
@@ -67,7 +72,9 @@ async fn name_with_a_dot_is_refused(t: &Scope) {
 
 async fn name_that_is_too_long_is_refused(t: &Scope) {
     let answer = t.create("namespaces", &namespace(&"a".repeat(64))).await;
-    answer.fails(422, "Invalid").because("FieldValueInvalid", "metadata.name");
+    answer
+        .fails(422, "Invalid")
+        .because("FieldValueInvalid", "metadata.name");
 }
 
 async fn deletion_begins_termination(t: &Scope) {
@@ -92,7 +99,10 @@ async fn terminating_namespace_takes_nothing_new(t: &Scope) {
     t.delete(&path).await.is(200);
     let name = made.str_at("/metadata/name");
     let inside = t.in_namespace(name);
-    let refusal = inside.create("configmaps", &config_map("a")).await.fails(403, "Forbidden");
+    let refusal = inside
+        .create("configmaps", &config_map("a"))
+        .await
+        .fails(403, "Forbidden");
     let message = format!(
         "configmaps \"a\" is forbidden: unable to create new content in namespace {name} because \
          it is being terminated"
@@ -110,7 +120,10 @@ async fn terminating_namespace_still_allows_deletion_and_change(t: &Scope) {
     let inside = t.in_namespace(made.str_at("/metadata/name"));
     inside.made("configmaps", &config_map("a")).await;
     t.delete(&path).await.is(200);
-    inside.merge("configmaps/a", &doc!({ "data": { "key": "2" } })).await.is(200);
+    inside
+        .merge("configmaps/a", &doc!({ "data": { "key": "2" } }))
+        .await
+        .is(200);
     inside.delete("configmaps/a").await.is(200);
     inside.get("configmaps/a").await.fails(404, "NotFound");
 }
@@ -118,34 +131,47 @@ async fn terminating_namespace_still_allows_deletion_and_change(t: &Scope) {
 async fn empty_finalize_removes_a_terminating_namespace(t: &Scope) {
     let (path, _) = made(t).await;
     let deleted = t.delete(&path).await.is(200);
-    let finalized = deleted.with("/spec/finalizers", doc!([])).unwrap();
-    t.update(&format!("{path}/finalize"), &finalized).await.is(200);
+    let finalized = deleted.set("/spec/finalizers", doc!([]));
+    t.update(&format!("{path}/finalize"), &finalized)
+        .await
+        .is(200);
     t.get(&path).await.fails(404, "NotFound");
 }
 
 async fn metadata_finalizers_hold_a_finalized_namespace(t: &Scope) {
     let name = t.unique("ns");
     let path = format!("namespaces/{name}");
-    t.made("namespaces", &held(&namespace(&name), &["example.com/a"])).await;
+    t.made("namespaces", &held(&namespace(&name), &["example.com/a"]))
+        .await;
     let deleted = t.delete(&path).await.is(200);
-    let finalized = deleted.with("/spec/finalizers", doc!([])).unwrap();
-    t.update(&format!("{path}/finalize"), &finalized).await.is(200);
+    let finalized = deleted.set("/spec/finalizers", doc!([]));
+    t.update(&format!("{path}/finalize"), &finalized)
+        .await
+        .is(200);
     t.get(&path).await.is(200);
-    t.merge(&path, &doc!({ "metadata": { "finalizers": null } })).await.is(200);
+    t.merge(&path, &doc!({ "metadata": { "finalizers": null } }))
+        .await
+        .is(200);
     t.get(&path).await.fails(404, "NotFound");
 }
 
 async fn finalize_of_a_living_namespace_keeps_it(t: &Scope) {
     let (path, made) = made(t).await;
-    let finalized = made.with("/spec/finalizers", doc!(["example.com/mine"])).unwrap();
-    let updated = t.update(&format!("{path}/finalize"), &finalized).await.is(200);
+    let finalized = made.set("/spec/finalizers", doc!(["example.com/mine"]));
+    let updated = t
+        .update(&format!("{path}/finalize"), &finalized)
+        .await
+        .is(200);
     assert_eq!(updated.at("/spec/finalizers"), &doc!(["example.com/mine"]));
     assert_eq!(t.get(&path).await.is(200).at("/status/phase"), "Active");
 }
 
 async fn spec_finalizers_change_through_finalize_alone(t: &Scope) {
     let (path, made) = made(t).await;
-    let patched = t.merge(&path, &doc!({ "spec": { "finalizers": [] } })).await.is(200);
+    let patched = t
+        .merge(&path, &doc!({ "spec": { "finalizers": [] } }))
+        .await
+        .is(200);
     assert_eq!(patched, made);
 }
 
@@ -153,7 +179,9 @@ async fn phase_cannot_be_terminating_while_living(t: &Scope) {
     let (path, _) = made(t).await;
     let patch = doc!({ "status": { "phase": "Terminating" } });
     let answer = t.merge(&format!("{path}/status"), &patch).await;
-    answer.fails(422, "Invalid").because("FieldValueInvalid", "status.Phase");
+    answer
+        .fails(422, "Invalid")
+        .because("FieldValueInvalid", "status.Phase");
 }
 
 async fn first_namespaces_exist(t: &Scope) {
@@ -161,27 +189,41 @@ async fn first_namespaces_exist(t: &Scope) {
         let found = t.get(&format!("namespaces/{name}")).await.is(200);
         assert_eq!(found.at("/status/phase"), "Active");
     }
-    t.in_namespace("default").get("services/kubernetes").await.is(200);
+    t.in_namespace("default")
+        .get("services/kubernetes")
+        .await
+        .is(200);
 }
 
 async fn vital_namespaces_may_not_be_deleted(t: &Scope) {
     for name in ["default", "kube-system", "kube-public"] {
-        let message = format!("namespaces \"{name}\" is forbidden: this namespace may not be deleted");
-        t.delete(&format!("namespaces/{name}")).await.fails(403, "Forbidden").says(&message);
+        let message =
+            format!("namespaces \"{name}\" is forbidden: this namespace may not be deleted");
+        t.delete(&format!("namespaces/{name}"))
+            .await
+            .fails(403, "Forbidden")
+            .says(&message);
     }
 }
 
 async fn missing_namespace_is_not_found(t: &Scope) {
     let answer = t.get("namespaces/no-such-namespace").await;
-    answer.fails(404, "NotFound").says("namespaces \"no-such-namespace\" not found");
-    t.delete("namespaces/no-such-namespace").await.fails(404, "NotFound");
+    answer
+        .fails(404, "NotFound")
+        .says("namespaces \"no-such-namespace\" not found");
+    t.delete("namespaces/no-such-namespace")
+        .await
+        .fails(404, "NotFound");
 }
 
 async fn foreground_deletion_leaves_its_finalizer(t: &Scope) {
     let (path, _) = made(t).await;
     let options = doc!({ "propagationPolicy": "Foreground" });
     let deleted = t.delete_with(&path, &options).await.is(200);
-    assert_eq!(deleted.at("/metadata/finalizers"), &doc!(["foregroundDeletion"]));
+    assert_eq!(
+        deleted.at("/metadata/finalizers"),
+        &doc!(["foregroundDeletion"])
+    );
 }
 
 async fn deletion_with_a_wrong_uid_is_a_conflict(t: &Scope) {
@@ -193,6 +235,8 @@ async fn deletion_with_a_wrong_uid_is_a_conflict(t: &Scope) {
 
 async fn finalize_of_another_name_is_refused(t: &Scope) {
     let (path, _) = made(t).await;
-    let answer = t.update(&format!("{path}/finalize"), &namespace("other")).await;
+    let answer = t
+        .update(&format!("{path}/finalize"), &namespace("other"))
+        .await;
     answer.fails(400, "BadRequest");
 }

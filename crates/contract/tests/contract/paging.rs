@@ -1,7 +1,9 @@
 //! Lists that are read in pages.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use windlass_contract::objects::{config_map, labeled};
-use windlass_contract::{Scope, cases};
+use windlass_contract::{Scope, cases, names};
 use windlass_core::Doc;
 
 cases![
@@ -21,23 +23,9 @@ cases![
     pages_go_across_namespaces,
 ];
 
-/// Base64 without padding, as tokens are written.
+/// A token as the server writes them.
 fn token(json: &str) -> String {
-    const ALPHABET: &[u8; 64] =
-        b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    let mut text = String::new();
-    for chunk in json.as_bytes().chunks(3) {
-        let at = |i: usize| u32::from(chunk.get(i).copied().unwrap_or(0));
-        let bits = at(0) << 16 | at(1) << 8 | at(2);
-        for i in 0..=chunk.len() {
-            text.push(char::from(ALPHABET[(bits >> (18 - 6 * i) & 63) as usize]));
-        }
-    }
-    text
-}
-
-fn names(list: &Doc) -> Vec<&str> {
-    list.at("/items").items().iter().map(|item| item.str_at("/metadata/name")).collect()
+    URL_SAFE_NO_PAD.encode(json)
 }
 
 async fn make_five(t: &Scope) {
@@ -48,7 +36,9 @@ async fn make_five(t: &Scope) {
 
 async fn next(t: &Scope, page: &Doc, limit: u32) -> Doc {
     let token = page.str_at("/metadata/continue");
-    t.get(&format!("configmaps?limit={limit}&continue={token}")).await.is(200)
+    t.get(&format!("configmaps?limit={limit}&continue={token}"))
+        .await
+        .is(200)
 }
 
 async fn pages_follow_each_other(t: &Scope) {
@@ -65,7 +55,10 @@ async fn page_tells_how_many_remain(t: &Scope) {
     make_five(t).await;
     let first = t.get("configmaps?limit=2").await.is(200);
     assert_eq!(first.at("/metadata/remainingItemCount"), 3);
-    assert_eq!(next(t, &first, 2).await.at("/metadata/remainingItemCount"), 1);
+    assert_eq!(
+        next(t, &first, 2).await.at("/metadata/remainingItemCount"),
+        1
+    );
 }
 
 async fn page_with_a_selector_does_not_tell_how_many_remain(t: &Scope) {
@@ -78,9 +71,14 @@ async fn page_with_a_selector_does_not_tell_how_many_remain(t: &Scope) {
 
 async fn selector_is_applied_before_the_limit(t: &Scope) {
     make_five(t).await;
-    t.made("configmaps", &labeled(&config_map("f"), "app", "web")).await;
-    t.made("configmaps", &labeled(&config_map("g"), "app", "web")).await;
-    let page = t.get("configmaps?limit=1&labelSelector=app%3Dweb").await.is(200);
+    t.made("configmaps", &labeled(&config_map("f"), "app", "web"))
+        .await;
+    t.made("configmaps", &labeled(&config_map("g"), "app", "web"))
+        .await;
+    let page = t
+        .get("configmaps?limit=1&labelSelector=app%3Dweb")
+        .await
+        .is(200);
     assert_eq!(names(&page), ["f"]);
     let token = page.str_at("/metadata/continue");
     let path = format!("configmaps?limit=1&labelSelector=app%3Dweb&continue={token}");
@@ -127,21 +125,29 @@ async fn limit_above_the_count_gives_all(t: &Scope) {
 async fn malformed_token_is_refused(t: &Scope) {
     for token in ["x", "%21%21", "AAAA", "e30"] {
         let answer = t.get(&format!("configmaps?limit=1&continue={token}")).await;
-        answer.fails(400, "BadRequest").mentions("continue key is not valid");
+        answer
+            .fails(400, "BadRequest")
+            .mentions("continue key is not valid");
     }
 }
 
 async fn token_of_another_version_is_refused(t: &Scope) {
     let token = token(r#"{"v":"meta.k8s.io/v9","rv":1,"start":"a"}"#);
     let answer = t.get(&format!("configmaps?continue={token}")).await;
-    answer.fails(400, "BadRequest").mentions("continue key is not valid");
+    answer
+        .fails(400, "BadRequest")
+        .mentions("continue key is not valid");
 }
 
 async fn token_with_a_path_trick_is_refused(t: &Scope) {
     for start in ["../../secrets/a", "a/../../b", "./a"] {
         let json = format!(r#"{{"v":"meta.k8s.io/v1","rv":1,"start":"{start}"}}"#);
-        let answer = t.get(&format!("configmaps?continue={}", token(&json))).await;
-        answer.fails(400, "BadRequest").mentions("continue key is not valid");
+        let answer = t
+            .get(&format!("configmaps?continue={}", token(&json)))
+            .await;
+        answer
+            .fails(400, "BadRequest")
+            .mentions("continue key is not valid");
     }
 }
 
@@ -149,11 +155,15 @@ async fn token_and_revision_exclude_each_other(t: &Scope) {
     make_five(t).await;
     let page = t.get("configmaps?limit=1").await.is(200);
     let token = page.str_at("/metadata/continue");
-    let answer = t.get(&format!("configmaps?continue={token}&resourceVersion=5")).await;
+    let answer = t
+        .get(&format!("configmaps?continue={token}&resourceVersion=5"))
+        .await;
     answer
         .fails(400, "BadRequest")
         .says("specifying resource version is not allowed when using continue");
-    t.get(&format!("configmaps?continue={token}&resourceVersion=0")).await.is(200);
+    t.get(&format!("configmaps?continue={token}&resourceVersion=0"))
+        .await
+        .is(200);
 }
 
 async fn token_and_match_exclude_each_other(t: &Scope) {
@@ -166,12 +176,14 @@ async fn token_and_match_exclude_each_other(t: &Scope) {
 }
 
 async fn pages_go_across_namespaces(t: &Scope) {
-    let other = t.in_namespace(&t.unique("z"));
-    t.made("namespaces", &windlass_contract::objects::namespace(other.namespace())).await;
+    let other = t.neighbour().await;
     let marked = |name| labeled(&config_map(name), "of", t.namespace());
     t.made("configmaps", &marked("b")).await;
     other.made("configmaps", &marked("a")).await;
-    let path = format!("/api/v1/configmaps?limit=1&labelSelector=of%3D{}", t.namespace());
+    let path = format!(
+        "/api/v1/configmaps?limit=1&labelSelector=of%3D{}",
+        t.namespace()
+    );
     let first = t.get(&path).await.is(200);
     let token = first.str_at("/metadata/continue");
     let second = t.get(&format!("{path}&continue={token}")).await.is(200);

@@ -2,7 +2,7 @@
 
 use http::Method;
 use windlass_contract::objects::{config_map, deployment, pod};
-use windlass_contract::{Scope, cases};
+use windlass_contract::{Edit, Scope, cases, revision};
 use windlass_core::{Doc, doc};
 
 cases![
@@ -41,12 +41,9 @@ cases![
     pod_patch_of_an_immutable_field_is_refused,
 ];
 
-fn revision(object: &Doc) -> &str {
-    object.str_at("/metadata/resourceVersion")
-}
-
 async fn merge_patch_sets_and_removes(t: &Scope) {
-    t.made("configmaps", &config_map("a").with("/data/gone", "1").unwrap()).await;
+    t.made("configmaps", &config_map("a").set("/data/gone", "1"))
+        .await;
     let patch = doc!({ "data": { "gone": null, "new": "2" } });
     let patched = t.merge("configmaps/a", &patch).await.is(200);
     assert_eq!(patched.at("/data"), &doc!({ "key": "value", "new": "2" }));
@@ -56,14 +53,25 @@ async fn merge_patch_sets_and_removes(t: &Scope) {
 async fn merge_patch_replaces_lists(t: &Scope) {
     t.made("configmaps", &config_map("a")).await;
     let finalizers = |names: Doc| doc!({ "metadata": { "finalizers": names } });
-    t.merge("configmaps/a", &finalizers(doc!(["example.com/a", "example.com/b"]))).await.is(200);
-    let patched = t.merge("configmaps/a", &finalizers(doc!(["example.com/c"]))).await.is(200);
+    t.merge(
+        "configmaps/a",
+        &finalizers(doc!(["example.com/a", "example.com/b"])),
+    )
+    .await
+    .is(200);
+    let patched = t
+        .merge("configmaps/a", &finalizers(doc!(["example.com/c"])))
+        .await
+        .is(200);
     assert_eq!(patched.at("/metadata/finalizers"), &doc!(["example.com/c"]));
 }
 
 async fn merge_patch_without_effect_keeps_the_revision(t: &Scope) {
     let made = t.made("configmaps", &config_map("a")).await;
-    let patched = t.merge("configmaps/a", &doc!({ "data": { "key": "value" } })).await.is(200);
+    let patched = t
+        .merge("configmaps/a", &doc!({ "data": { "key": "value" } }))
+        .await
+        .is(200);
     assert_eq!(revision(&patched), revision(&made));
 }
 
@@ -90,7 +98,10 @@ async fn json_patch_test_that_holds_lets_the_rest_run(t: &Scope) {
         { "op": "test", "path": "/data/key", "value": "value" },
         { "op": "replace", "path": "/data/key", "value": "2" }
     ]);
-    assert_eq!(t.edit("configmaps/a", &patch).await.is(200).at("/data/key"), "2");
+    assert_eq!(
+        t.edit("configmaps/a", &patch).await.is(200).at("/data/key"),
+        "2"
+    );
 }
 
 async fn json_patch_test_that_fails_changes_nothing(t: &Scope) {
@@ -131,11 +142,18 @@ async fn json_patch_copy_and_move(t: &Scope) {
         { "op": "move", "from": "/data/key", "path": "/data/moved" }
     ]);
     let patched = t.edit("configmaps/a", &patch).await.is(200);
-    assert_eq!(patched.at("/data"), &doc!({ "copy": "value", "moved": "value" }));
+    assert_eq!(
+        patched.at("/data"),
+        &doc!({ "copy": "value", "moved": "value" })
+    );
 }
 
 async fn json_patch_escapes_slashes(t: &Scope) {
-    t.made("configmaps", &config_map("a").with("/metadata/labels/x", "y").unwrap()).await;
+    t.made(
+        "configmaps",
+        &config_map("a").set("/metadata/labels/x", "y"),
+    )
+    .await;
     let patch =
         doc!([{ "op": "add", "path": "/metadata/labels/example.com~1role", "value": "web" }]);
     let patched = t.edit("configmaps/a", &patch).await.is(200);
@@ -145,7 +163,9 @@ async fn json_patch_escapes_slashes(t: &Scope) {
 async fn json_patch_that_is_no_list_is_refused(t: &Scope) {
     t.made("configmaps", &config_map("a")).await;
     let answer = t.edit("configmaps/a", &doc!({ "op": "add" })).await;
-    answer.fails(400, "BadRequest").mentions("error decoding patch");
+    answer
+        .fails(400, "BadRequest")
+        .mentions("error decoding patch");
 }
 
 async fn json_patch_with_an_unknown_operation_is_refused(t: &Scope) {
@@ -157,25 +177,36 @@ async fn json_patch_with_an_unknown_operation_is_refused(t: &Scope) {
 async fn merge_patch_that_is_no_object_is_refused(t: &Scope) {
     t.made("configmaps", &config_map("a")).await;
     let answer = t.merge("configmaps/a", &doc!([1])).await;
-    answer.fails(400, "BadRequest").mentions("error decoding patch");
+    answer
+        .fails(400, "BadRequest")
+        .mentions("error decoding patch");
 }
 
 async fn broken_patch_is_refused(t: &Scope) {
     t.made("configmaps", &config_map("a")).await;
-    for media_type in ["application/json-patch+json", "application/merge-patch+json"] {
-        let request = t.request(Method::PATCH, "configmaps/a").body(media_type, "{");
+    for media_type in [
+        "application/json-patch+json",
+        "application/merge-patch+json",
+    ] {
+        let request = t
+            .request(Method::PATCH, "configmaps/a")
+            .body(media_type, "{");
         t.send(request).await.fails(400, "BadRequest");
     }
 }
 
 async fn missing_object_is_not_found(t: &Scope) {
     let answer = t.merge("configmaps/a", &doc!({ "data": {} })).await;
-    answer.fails(404, "NotFound").says("configmaps \"a\" not found");
+    answer
+        .fails(404, "NotFound")
+        .says("configmaps \"a\" not found");
 }
 
 async fn patch_with_a_stale_revision_is_a_conflict(t: &Scope) {
     let made = t.made("configmaps", &config_map("a")).await;
-    t.merge("configmaps/a", &doc!({ "data": { "key": "1" } })).await.is(200);
+    t.merge("configmaps/a", &doc!({ "data": { "key": "1" } }))
+        .await
+        .is(200);
     let stale = doc!({
         "metadata": { "resourceVersion": (revision(&made)) },
         "data": { "key": "2" }
@@ -197,14 +228,18 @@ async fn patch_with_the_right_revision_is_fine(t: &Scope) {
 
 async fn patch_of_the_name_is_refused(t: &Scope) {
     t.made("configmaps", &config_map("a")).await;
-    let answer = t.merge("configmaps/a", &doc!({ "metadata": { "name": "b" } })).await;
+    let answer = t
+        .merge("configmaps/a", &doc!({ "metadata": { "name": "b" } }))
+        .await;
     let message = "the name of the object (b) does not match the name on the URL (a)";
     answer.fails(400, "BadRequest").says(message);
 }
 
 async fn patch_of_the_namespace_is_refused(t: &Scope) {
     t.made("configmaps", &config_map("a")).await;
-    let answer = t.merge("configmaps/a", &doc!({ "metadata": { "namespace": "b" } })).await;
+    let answer = t
+        .merge("configmaps/a", &doc!({ "metadata": { "namespace": "b" } }))
+        .await;
     answer.fails(400, "BadRequest").says(
         "the namespace of the provided object does not match the namespace sent on the request",
     );
@@ -212,7 +247,9 @@ async fn patch_of_the_namespace_is_refused(t: &Scope) {
 
 async fn patch_of_the_uid_is_refused(t: &Scope) {
     t.made("configmaps", &config_map("a")).await;
-    let answer = t.merge("configmaps/a", &doc!({ "metadata": { "uid": "other" } })).await;
+    let answer = t
+        .merge("configmaps/a", &doc!({ "metadata": { "uid": "other" } }))
+        .await;
     answer
         .fails(422, "Invalid")
         .says(
@@ -225,19 +262,32 @@ async fn patch_of_the_uid_is_refused(t: &Scope) {
 async fn patch_of_the_kind_is_refused(t: &Scope) {
     t.made("configmaps", &config_map("a")).await;
     let answer = t.merge("configmaps/a", &doc!({ "kind": "Pod" })).await;
-    answer.fails(422, "Invalid").because("FieldValueInvalid", "patch");
+    answer
+        .fails(422, "Invalid")
+        .because("FieldValueInvalid", "patch");
 }
 
 async fn patch_to_a_wrong_type_is_refused(t: &Scope) {
     t.made("configmaps", &config_map("a")).await;
-    let answer = t.merge("configmaps/a", &doc!({ "data": { "key": 1 } })).await;
-    answer.fails(422, "Invalid").because("FieldValueInvalid", "patch");
+    let answer = t
+        .merge("configmaps/a", &doc!({ "data": { "key": 1 } }))
+        .await;
+    answer
+        .fails(422, "Invalid")
+        .because("FieldValueInvalid", "patch");
 }
 
 async fn patch_to_an_invalid_object_is_refused(t: &Scope) {
     let made = t.made("deployments", &deployment("a")).await;
-    let answer = t.merge("deployments/a", &doc!({ "spec": { "minReadySeconds": (-1) } })).await;
-    answer.fails(422, "Invalid").because("FieldValueInvalid", "spec.minReadySeconds");
+    let answer = t
+        .merge(
+            "deployments/a",
+            &doc!({ "spec": { "minReadySeconds": (-1) } }),
+        )
+        .await;
+    answer
+        .fails(422, "Invalid")
+        .because("FieldValueInvalid", "spec.minReadySeconds");
     assert_eq!(t.get("deployments/a").await.is(200), made);
 }
 
@@ -251,13 +301,19 @@ async fn patch_of_system_times_is_ignored(t: &Scope) {
 
 async fn patch_cannot_touch_the_status(t: &Scope) {
     let made = t.made("deployments", &deployment("a")).await;
-    let patched = t.merge("deployments/a", &doc!({ "status": { "replicas": 4 } })).await.is(200);
+    let patched = t
+        .merge("deployments/a", &doc!({ "status": { "replicas": 4 } }))
+        .await
+        .is(200);
     assert_eq!(patched, made);
 }
 
 async fn patch_of_the_spec_raises_the_generation(t: &Scope) {
     t.made("deployments", &deployment("a")).await;
-    let patched = t.merge("deployments/a", &doc!({ "spec": { "replicas": 4 } })).await.is(200);
+    let patched = t
+        .merge("deployments/a", &doc!({ "spec": { "replicas": 4 } }))
+        .await
+        .is(200);
     assert_eq!(patched.at("/metadata/generation"), 2);
 }
 
@@ -272,14 +328,19 @@ async fn patch_can_edit_finalizers(t: &Scope) {
 
 async fn removed_field_is_defaulted_again(t: &Scope) {
     t.made("deployments", &deployment("a")).await;
-    let patched = t.merge("deployments/a", &doc!({ "spec": { "replicas": null } })).await.is(200);
+    let patched = t
+        .merge("deployments/a", &doc!({ "spec": { "replicas": null } }))
+        .await
+        .is(200);
     assert_eq!(patched.at("/spec/replicas"), 1);
 }
 
 async fn plain_json_is_no_patch(t: &Scope) {
     t.made("configmaps", &config_map("a")).await;
     for media_type in ["application/json", "text/plain"] {
-        let request = t.request(Method::PATCH, "configmaps/a").body(media_type, "{}");
+        let request = t
+            .request(Method::PATCH, "configmaps/a")
+            .body(media_type, "{}");
         t.send(request).await.fails(415, "UnsupportedMediaType");
     }
 }
@@ -297,7 +358,9 @@ async fn force_is_for_apply_alone(t: &Scope) {
 }
 
 async fn patch_of_the_collection_is_not_allowed(t: &Scope) {
-    t.merge("configmaps", &doc!({})).await.fails(405, "MethodNotAllowed");
+    t.merge("configmaps", &doc!({}))
+        .await
+        .fails(405, "MethodNotAllowed");
 }
 
 async fn pod_patch_of_an_immutable_field_is_refused(t: &Scope) {
@@ -307,7 +370,10 @@ async fn pod_patch_of_an_immutable_field_is_refused(t: &Scope) {
         doc!({ "restartPolicy": "Never" }),
         doc!({ "serviceAccountName": "other" }),
     ] {
-        let refusal = t.merge("pods/a", &doc!({ "spec": spec })).await.fails(422, "Invalid");
+        let refusal = t
+            .merge("pods/a", &doc!({ "spec": spec }))
+            .await
+            .fails(422, "Invalid");
         refusal.because("FieldValueForbidden", "spec");
     }
 }

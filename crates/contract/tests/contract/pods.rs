@@ -1,7 +1,7 @@
 //! What only pods do: binding, eviction and graceful deletion.
 
 use windlass_contract::objects::{held, labeled, pod};
-use windlass_contract::{Scope, cases};
+use windlass_contract::{Edit, Scope, cases};
 use windlass_core::{Doc, doc};
 
 cases![
@@ -34,7 +34,7 @@ cases![
 ];
 
 fn bound(name: &str) -> Doc {
-    pod(name).with("/spec/nodeName", "n").unwrap()
+    pod(name).set("/spec/nodeName", "n")
 }
 
 fn binding(name: &str, node: &str) -> Doc {
@@ -50,13 +50,18 @@ fn eviction(name: &str) -> Doc {
 
 async fn set_phase(t: &Scope, name: &str, phase: &str) {
     let status = doc!({ "status": { "phase": phase } });
-    t.merge(&format!("pods/{name}/status"), &status).await.is(200);
+    t.merge(&format!("pods/{name}/status"), &status)
+        .await
+        .is(200);
 }
 
 async fn binding_assigns_a_node(t: &Scope) {
     t.made("pods", &pod("a")).await;
     let status = t.create("pods/a/binding", &binding("a", "n")).await.is(201);
-    assert_eq!((status.str_at("/kind"), status.str_at("/status")), ("Status", "Success"));
+    assert_eq!(
+        (status.str_at("/kind"), status.str_at("/status")),
+        ("Status", "Success")
+    );
     let bound = t.get("pods/a").await.is(200);
     assert_eq!(bound.at("/spec/nodeName"), "n");
     assert_eq!(bound.at("/status/conditions/0/type"), "PodScheduled");
@@ -82,7 +87,9 @@ async fn bound_pod_cannot_be_bound_again(t: &Scope) {
 async fn binding_of_another_name_is_refused(t: &Scope) {
     t.made("pods", &pod("a")).await;
     let answer = t.create("pods/a/binding", &binding("b", "n")).await;
-    answer.fails(400, "BadRequest").says("name in URL does not match name in Binding object");
+    answer
+        .fails(400, "BadRequest")
+        .says("name in URL does not match name in Binding object");
 }
 
 async fn binding_of_a_missing_pod_is_not_found(t: &Scope) {
@@ -101,8 +108,8 @@ async fn binding_of_a_deleted_pod_is_a_conflict(t: &Scope) {
 }
 
 async fn binding_of_a_gated_pod_is_refused(t: &Scope) {
-    let gated = pod("a").with("/spec/schedulingGates", doc!([{ "name": "example.com/g" }]));
-    t.made("pods", &gated.unwrap()).await;
+    let gated = pod("a").set("/spec/schedulingGates", doc!([{ "name": "example.com/g" }]));
+    t.made("pods", &gated).await;
     let answer = t.create("pods/a/binding", &binding("a", "n")).await;
     answer.fails(409, "Conflict").says(
         "Operation cannot be fulfilled on pods/binding \"a\": pod a has non-empty \
@@ -112,14 +119,17 @@ async fn binding_of_a_gated_pod_is_refused(t: &Scope) {
 
 async fn binding_adds_annotations(t: &Scope) {
     t.made("pods", &pod("a")).await;
-    let binding = binding("a", "n").with("/metadata/annotations/x", "y").unwrap();
+    let binding = binding("a", "n").set("/metadata/annotations/x", "y");
     t.create("pods/a/binding", &binding).await.is(201);
-    assert_eq!(t.get("pods/a").await.is(200).at("/metadata/annotations/x"), "y");
+    assert_eq!(
+        t.get("pods/a").await.is(200).at("/metadata/annotations/x"),
+        "y"
+    );
 }
 
 async fn gated_pod_says_so(t: &Scope) {
-    let gated = pod("a").with("/spec/schedulingGates", doc!([{ "name": "example.com/g" }]));
-    let made = t.made("pods", &gated.unwrap()).await;
+    let gated = pod("a").set("/spec/schedulingGates", doc!([{ "name": "example.com/g" }]));
+    let made = t.made("pods", &gated).await;
     let condition = made.at("/status/conditions/0");
     assert_eq!(condition.at("/type"), "PodScheduled");
     assert_eq!(condition.at("/status"), "False");
@@ -128,7 +138,9 @@ async fn gated_pod_says_so(t: &Scope) {
 
 async fn unbound_pod_is_deleted_at_once(t: &Scope) {
     t.made("pods", &pod("a")).await;
-    t.delete_with("pods/a", &doc!({ "gracePeriodSeconds": 30 })).await.is(200);
+    t.delete_with("pods/a", &doc!({ "gracePeriodSeconds": 30 }))
+        .await
+        .is(200);
     t.get("pods/a").await.fails(404, "NotFound");
 }
 
@@ -153,7 +165,10 @@ async fn bound_pod_is_deleted_gracefully(t: &Scope) {
 
 async fn grace_period_of_the_request_wins(t: &Scope) {
     t.made("pods", &bound("a")).await;
-    let deleted = t.delete_with("pods/a", &doc!({ "gracePeriodSeconds": 7 })).await.is(200);
+    let deleted = t
+        .delete_with("pods/a", &doc!({ "gracePeriodSeconds": 7 }))
+        .await
+        .is(200);
     assert_eq!(deleted.at("/metadata/deletionGracePeriodSeconds"), 7);
 }
 
@@ -165,10 +180,19 @@ async fn grace_period_in_the_query_counts(t: &Scope) {
 
 async fn grace_period_can_only_shrink(t: &Scope) {
     t.made("pods", &bound("a")).await;
-    let first = t.delete_with("pods/a", &doc!({ "gracePeriodSeconds": 20 })).await.is(200);
-    let longer = t.delete_with("pods/a", &doc!({ "gracePeriodSeconds": 25 })).await.is(200);
+    let first = t
+        .delete_with("pods/a", &doc!({ "gracePeriodSeconds": 20 }))
+        .await
+        .is(200);
+    let longer = t
+        .delete_with("pods/a", &doc!({ "gracePeriodSeconds": 25 }))
+        .await
+        .is(200);
     assert_eq!(longer, first);
-    let shorter = t.delete_with("pods/a", &doc!({ "gracePeriodSeconds": 5 })).await.is(200);
+    let shorter = t
+        .delete_with("pods/a", &doc!({ "gracePeriodSeconds": 5 }))
+        .await
+        .is(200);
     assert_eq!(shorter.at("/metadata/deletionGracePeriodSeconds"), 5);
     assert_eq!(shorter.at("/metadata/generation"), 2);
     let time = |doc: &Doc| doc.str_at("/metadata/deletionTimestamp").to_owned();
@@ -178,28 +202,42 @@ async fn grace_period_can_only_shrink(t: &Scope) {
 async fn grace_period_zero_removes_at_once(t: &Scope) {
     t.made("pods", &bound("a")).await;
     t.delete("pods/a").await.is(200);
-    t.delete_with("pods/a", &doc!({ "gracePeriodSeconds": 0 })).await.is(200);
+    t.delete_with("pods/a", &doc!({ "gracePeriodSeconds": 0 }))
+        .await
+        .is(200);
     t.get("pods/a").await.fails(404, "NotFound");
 }
 
 async fn negative_grace_period_is_one_second(t: &Scope) {
     t.made("pods", &bound("a")).await;
-    let deleted = t.delete_with("pods/a", &doc!({ "gracePeriodSeconds": (-5) })).await.is(200);
+    let deleted = t
+        .delete_with("pods/a", &doc!({ "gracePeriodSeconds": (-5) }))
+        .await
+        .is(200);
     assert_eq!(deleted.at("/metadata/deletionGracePeriodSeconds"), 1);
 }
 
 async fn grace_period_of_the_spec_is_the_default(t: &Scope) {
-    t.made("pods", &bound("a").with("/spec/terminationGracePeriodSeconds", 12).unwrap()).await;
+    t.made(
+        "pods",
+        &bound("a").set("/spec/terminationGracePeriodSeconds", 12),
+    )
+    .await;
     let deleted = t.delete("pods/a").await.is(200);
     assert_eq!(deleted.at("/metadata/deletionGracePeriodSeconds"), 12);
 }
 
 async fn finalizer_outlasts_the_grace_period(t: &Scope) {
     t.made("pods", &held(&bound("a"), &["example.com/a"])).await;
-    let deleted = t.delete_with("pods/a", &doc!({ "gracePeriodSeconds": 0 })).await.is(200);
+    let deleted = t
+        .delete_with("pods/a", &doc!({ "gracePeriodSeconds": 0 }))
+        .await
+        .is(200);
     assert_eq!(deleted.at("/metadata/deletionGracePeriodSeconds"), 0);
     t.get("pods/a").await.is(200);
-    t.merge("pods/a", &doc!({ "metadata": { "finalizers": null } })).await.is(200);
+    t.merge("pods/a", &doc!({ "metadata": { "finalizers": null } }))
+        .await
+        .is(200);
     t.get("pods/a").await.fails(404, "NotFound");
 }
 
@@ -213,7 +251,9 @@ async fn eviction_deletes_a_pod(t: &Scope) {
 async fn eviction_of_another_name_is_refused(t: &Scope) {
     t.made("pods", &pod("a")).await;
     let answer = t.create("pods/a/eviction", &eviction("b")).await;
-    answer.fails(400, "BadRequest").says("name in URL does not match name in Eviction object");
+    answer
+        .fails(400, "BadRequest")
+        .says("name in URL does not match name in Eviction object");
 }
 
 async fn eviction_of_a_missing_pod_is_not_found(t: &Scope) {
@@ -223,7 +263,7 @@ async fn eviction_of_a_missing_pod_is_not_found(t: &Scope) {
 
 async fn eviction_honours_its_delete_options(t: &Scope) {
     t.made("pods", &bound("a")).await;
-    let eviction = eviction("a").with("/deleteOptions/gracePeriodSeconds", 9).unwrap();
+    let eviction = eviction("a").set("/deleteOptions/gracePeriodSeconds", 9);
     t.create("pods/a/eviction", &eviction).await.is(201);
     let evicted = t.get("pods/a").await.is(200);
     assert_eq!(evicted.at("/metadata/deletionGracePeriodSeconds"), 9);
@@ -240,7 +280,9 @@ async fn make_budget(t: &Scope) {
         "observedGeneration": 1, "disruptionsAllowed": 0, "currentHealthy": 1,
         "desiredHealthy": 1, "expectedPods": 1
     } });
-    t.merge("poddisruptionbudgets/b/status", &status).await.is(200);
+    t.merge("poddisruptionbudgets/b/status", &status)
+        .await
+        .is(200);
 }
 
 async fn budget_without_room_refuses_an_eviction(t: &Scope) {
@@ -255,7 +297,13 @@ async fn budget_without_room_refuses_an_eviction(t: &Scope) {
         .fails(429, "TooManyRequests")
         .says("Cannot evict pod as it would violate the pod's disruption budget.")
         .because("DisruptionBudget", "");
-    assert!(t.get("pods/a").await.is(200).at("/metadata/deletionTimestamp").is_null());
+    assert!(
+        t.get("pods/a")
+            .await
+            .is(200)
+            .at("/metadata/deletionTimestamp")
+            .is_null()
+    );
 }
 
 async fn budget_does_not_guard_a_finished_pod(t: &Scope) {

@@ -1,8 +1,8 @@
 //! Label and field selectors.
 
-use windlass_contract::objects::{config_map, labeled, node, pod, secret, service};
-use windlass_contract::{Scope, cases};
-use windlass_core::{Doc, doc};
+use windlass_contract::objects::{self, config_map, labeled, node, pod, secret, service};
+use windlass_contract::{Edit, Scope, cases, names};
+use windlass_core::doc;
 
 cases![
     label_equality,
@@ -45,11 +45,6 @@ fn escaped(selector: &str) -> String {
     selector.chars().map(escape).collect()
 }
 
-fn names(list: &Doc) -> Vec<String> {
-    let name = |item: &Doc| item.str_at("/metadata/name").to_owned();
-    list.at("/items").items().iter().map(name).collect()
-}
-
 async fn by_label(t: &Scope, selector: &str) -> String {
     let path = format!("configmaps?labelSelector={}", escaped(selector));
     names(&t.get(&path).await.is(200)).concat()
@@ -62,9 +57,8 @@ async fn by_field(t: &Scope, resource: &str, selector: &str) -> String {
 
 /// `a` is `app=web,size=1`, `b` is `app=db,size=2`, `c` has no labels.
 async fn make_three(t: &Scope) {
-    let labeled_twice = |name, app, size| {
-        labeled(&labeled(&config_map(name), "app", app), "size", size)
-    };
+    let labeled_twice =
+        |name, app, size| labeled(&labeled(&config_map(name), "app", app), "size", size);
     t.made("configmaps", &labeled_twice("a", "web", "1")).await;
     t.made("configmaps", &labeled_twice("b", "db", "2")).await;
     t.made("configmaps", &config_map("c")).await;
@@ -109,7 +103,8 @@ async fn label_requirements_must_all_hold(t: &Scope) {
 
 async fn empty_label_value_is_a_value(t: &Scope) {
     make_three(t).await;
-    t.made("configmaps", &labeled(&config_map("d"), "app", "")).await;
+    t.made("configmaps", &labeled(&config_map("d"), "app", ""))
+        .await;
     assert_eq!(by_label(t, "app=").await, "d");
     assert_eq!(by_label(t, "app").await, "abd");
 }
@@ -120,9 +115,9 @@ async fn label_selector_that_is_no_selector_is_refused(t: &Scope) {
         t.get(&path).await.fails(400, "BadRequest");
     }
     let answer = t.get("configmaps?labelSelector=a%20b").await;
-    answer.fails(400, "BadRequest").says(
-        "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt",
-    );
+    answer
+        .fails(400, "BadRequest")
+        .says("unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt");
 }
 
 async fn label_value_that_cannot_be_is_refused(t: &Scope) {
@@ -130,7 +125,9 @@ async fn label_value_that_cannot_be_is_refused(t: &Scope) {
     answer
         .fails(400, "BadRequest")
         .mentions("unable to parse requirement: values[0][a]: Invalid value: \"-b-\"");
-    t.get("configmaps?labelSelector=-a-%3Db").await.fails(400, "BadRequest");
+    t.get("configmaps?labelSelector=-a-%3Db")
+        .await
+        .fails(400, "BadRequest");
 }
 
 async fn field_metadata_name(t: &Scope) {
@@ -167,18 +164,25 @@ async fn unknown_field_of_a_config_map_is_refused(t: &Scope) {
 
 async fn unknown_field_of_a_pod_is_refused(t: &Scope) {
     let answer = t.get("pods?fieldSelector=spec.color%3D1").await;
-    answer.fails(400, "BadRequest").says("field label not supported: spec.color");
+    answer
+        .fails(400, "BadRequest")
+        .says("field label not supported: spec.color");
 }
 
 async fn field_selector_that_is_no_selector_is_refused(t: &Scope) {
     let answer = t.get("configmaps?fieldSelector=name").await;
-    answer.fails(400, "BadRequest").says("invalid selector: 'name'; can't understand 'name'");
+    answer
+        .fails(400, "BadRequest")
+        .says("invalid selector: 'name'; can't understand 'name'");
 }
 
 async fn pod_fields(t: &Scope) {
-    t.made("pods", &pod("a").with("/spec/nodeName", "n").unwrap()).await;
-    t.made("pods", &pod("b").with("/spec/restartPolicy", "Never").unwrap()).await;
-    t.merge("pods/a/status", &doc!({ "status": { "phase": "Running" } })).await.is(200);
+    t.made("pods", &pod("a").set("/spec/nodeName", "n")).await;
+    t.made("pods", &pod("b").set("/spec/restartPolicy", "Never"))
+        .await;
+    t.merge("pods/a/status", &doc!({ "status": { "phase": "Running" } }))
+        .await
+        .is(200);
     for (selector, expected) in [
         ("spec.nodeName=n", "a"),
         ("spec.nodeName=", "b"),
@@ -194,7 +198,8 @@ async fn pod_fields(t: &Scope) {
 
 async fn node_fields(t: &Scope) {
     let name = t.unique("n");
-    t.made("nodes", &node(&name).with("/spec/unschedulable", true).unwrap()).await;
+    t.made("nodes", &node(&name).set("/spec/unschedulable", true))
+        .await;
     let selector = format!("spec.unschedulable=true,metadata.name={name}");
     assert_eq!(by_field(t, "nodes", &selector).await, name);
     let selector = format!("spec.unschedulable=false,metadata.name={name}");
@@ -203,25 +208,25 @@ async fn node_fields(t: &Scope) {
 
 async fn secret_fields(t: &Scope) {
     t.made("secrets", &secret("a")).await;
-    t.made("secrets", &secret("b").with("/type", "example.com/mine").unwrap()).await;
+    t.made("secrets", &secret("b").set("/type", "example.com/mine"))
+        .await;
     assert_eq!(by_field(t, "secrets", "type=Opaque").await, "a");
     assert_eq!(by_field(t, "secrets", "type=example.com/mine").await, "b");
 }
 
 async fn service_fields(t: &Scope) {
     t.made("services", &service("a")).await;
-    t.made("services", &service("b").with("/spec/clusterIP", "None").unwrap()).await;
+    t.made("services", &service("b").set("/spec/clusterIP", "None"))
+        .await;
     assert_eq!(by_field(t, "services", "spec.clusterIP=None").await, "b");
     assert_eq!(by_field(t, "services", "spec.type=ClusterIP").await, "ab");
 }
 
 async fn event_fields(t: &Scope) {
     let event = |name: &str, about: &str, reason: &str| {
-        doc!({
-            "apiVersion": "v1", "kind": "Event", "metadata": { "name": name },
-            "involvedObject": { "kind": "Pod", "namespace": (t.namespace()), "name": about },
-            "reason": reason, "type": "Normal"
-        })
+        let object = objects::event(name, t.namespace());
+        let object = object.set("/involvedObject/name", about);
+        object.set("/reason", reason)
     };
     t.made("events", &event("a", "p", "Started")).await;
     t.made("events", &event("b", "q", "Started")).await;
@@ -232,7 +237,11 @@ async fn event_fields(t: &Scope) {
         ("involvedObject.kind=Pod,type=Normal", "abc"),
         ("reason!=Started", "c"),
     ] {
-        assert_eq!(by_field(t, "events", selector).await, expected, "{selector}");
+        assert_eq!(
+            by_field(t, "events", selector).await,
+            expected,
+            "{selector}"
+        );
     }
 }
 

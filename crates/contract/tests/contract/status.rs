@@ -1,7 +1,7 @@
 //! The status subresource.
 
-use windlass_contract::objects::{deployment, job, node, pod, replica_set};
-use windlass_contract::{Scope, cases};
+use windlass_contract::objects::{config_map, deployment, job, node, pod, replica_set};
+use windlass_contract::{Edit, Scope, cases};
 use windlass_core::doc;
 
 cases![
@@ -32,10 +32,7 @@ async fn status_can_be_read_by_itself(t: &Scope) {
 
 async fn status_update_changes_the_status_alone(t: &Scope) {
     let made = t.made("deployments", &deployment("a")).await;
-    let changed = made
-        .with("/status/replicas", 2)
-        .and_then(|doc| doc.with("/spec/replicas", 9))
-        .unwrap();
+    let changed = made.set("/status/replicas", 2).set("/spec/replicas", 9);
     let updated = t.update("deployments/a/status", &changed).await.is(200);
     assert_eq!(updated.at("/status/replicas"), 2);
     assert_eq!(updated.at("/spec"), made.at("/spec"));
@@ -89,9 +86,13 @@ async fn status_update_of_a_pod_leaves_the_spec(t: &Scope) {
 
 async fn stale_status_update_is_a_conflict(t: &Scope) {
     let made = t.made("deployments", &deployment("a")).await;
-    t.merge("deployments/a", &doc!({ "spec": { "replicas": 2 } })).await.is(200);
-    let stale = made.with("/status/replicas", 1).unwrap();
-    t.update("deployments/a/status", &stale).await.fails(409, "Conflict");
+    t.merge("deployments/a", &doc!({ "spec": { "replicas": 2 } }))
+        .await
+        .is(200);
+    let stale = made.set("/status/replicas", 1);
+    t.update("deployments/a/status", &stale)
+        .await
+        .fails(409, "Conflict");
 }
 
 async fn status_update_without_effect_keeps_the_revision(t: &Scope) {
@@ -101,14 +102,23 @@ async fn status_update_without_effect_keeps_the_revision(t: &Scope) {
 }
 
 async fn status_of_a_missing_object_is_not_found(t: &Scope) {
-    t.get("pods/a/status").await.fails(404, "NotFound").says("pods \"a\" not found");
-    t.merge("pods/a/status", &doc!({})).await.fails(404, "NotFound");
+    t.get("pods/a/status")
+        .await
+        .fails(404, "NotFound")
+        .says("pods \"a\" not found");
+    t.merge("pods/a/status", &doc!({}))
+        .await
+        .fails(404, "NotFound");
 }
 
 async fn status_cannot_be_created_or_deleted(t: &Scope) {
     t.made("pods", &pod("a")).await;
-    t.create("pods/a/status", &pod("a")).await.fails(405, "MethodNotAllowed");
-    t.delete("pods/a/status").await.fails(405, "MethodNotAllowed");
+    t.create("pods/a/status", &pod("a"))
+        .await
+        .fails(405, "MethodNotAllowed");
+    t.delete("pods/a/status")
+        .await
+        .fails(405, "MethodNotAllowed");
     t.get("pods/a").await.is(200);
 }
 
@@ -128,14 +138,20 @@ async fn impossible_deployment_status_is_refused(t: &Scope) {
 async fn impossible_replica_set_status_is_refused(t: &Scope) {
     t.made("replicasets", &replica_set("a")).await;
     let patch = doc!({ "status": { "replicas": 1, "availableReplicas": 2 } });
-    let refusal = t.merge("replicasets/a/status", &patch).await.fails(422, "Invalid");
+    let refusal = t
+        .merge("replicasets/a/status", &patch)
+        .await
+        .fails(422, "Invalid");
     refusal.because("FieldValueInvalid", "status.availableReplicas");
 }
 
 async fn negative_status_is_refused(t: &Scope) {
     t.made("replicasets", &replica_set("a")).await;
     let patch = doc!({ "status": { "replicas": (-1) } });
-    let refusal = t.merge("replicasets/a/status", &patch).await.fails(422, "Invalid");
+    let refusal = t
+        .merge("replicasets/a/status", &patch)
+        .await
+        .fails(422, "Invalid");
     refusal
         .because("FieldValueInvalid", "status.replicas")
         .mentions("must be greater than or equal to 0");
@@ -145,7 +161,10 @@ async fn node_status(t: &Scope) {
     let name = t.unique("n");
     t.made("nodes", &node(&name)).await;
     let patch = doc!({ "status": { "capacity": { "cpu": "4" } } });
-    let updated = t.merge(&format!("nodes/{name}/status"), &patch).await.is(200);
+    let updated = t
+        .merge(&format!("nodes/{name}/status"), &patch)
+        .await
+        .is(200);
     assert_eq!(updated.at("/status/capacity/cpu"), "4");
 }
 
@@ -168,7 +187,7 @@ async fn pod_conditions_are_kept_in_order(t: &Scope) {
 }
 
 async fn kind_without_a_status_has_no_such_path(t: &Scope) {
-    t.made("configmaps", &windlass_contract::objects::config_map("a")).await;
+    t.made("configmaps", &config_map("a")).await;
     t.get("configmaps/a/status")
         .await
         .fails(404, "NotFound")

@@ -1,7 +1,7 @@
 //! Watches.
 
 use windlass_contract::objects::{config_map, labeled, pod};
-use windlass_contract::{Scope, cases};
+use windlass_contract::{Scope, cases, revision};
 use windlass_core::{Doc, doc};
 
 cases![
@@ -38,23 +38,27 @@ cases![
     match_without_initial_events_is_refused,
 ];
 
-fn revision(object: &Doc) -> String {
-    object.str_at("/metadata/resourceVersion").to_owned()
-}
-
 async fn from_now(t: &Scope, resource: &str) -> String {
     let list = t.get(resource).await.is(200);
     format!("resourceVersion={}", revision(&list))
 }
 
 async fn changes_arrive_in_order(t: &Scope) {
-    let mut watch = t.watch("configmaps", &from_now(t, "configmaps").await).await;
+    let mut watch = t
+        .watch("configmaps", &from_now(t, "configmaps").await)
+        .await;
     let made = t.made("configmaps", &config_map("a")).await;
-    let changed = t.merge("configmaps/a", &doc!({ "data": { "key": "2" } })).await.is(200);
+    let changed = t
+        .merge("configmaps/a", &doc!({ "data": { "key": "2" } }))
+        .await
+        .is(200);
     t.delete("configmaps/a").await.is(200);
     assert_eq!(watch.expect("ADDED", "a").await, made);
     assert_eq!(watch.expect("MODIFIED", "a").await, changed);
-    assert_eq!(watch.expect("DELETED", "a").await.at("/data"), changed.at("/data"));
+    assert_eq!(
+        watch.expect("DELETED", "a").await.at("/data"),
+        changed.at("/data")
+    );
 }
 
 async fn watch_from_a_revision_replays_what_came_after(t: &Scope) {
@@ -100,15 +104,20 @@ async fn watch_of_all_namespaces(t: &Scope) {
     let from = from_now(t, "/api/v1/configmaps").await;
     let query = format!("{from}&labelSelector=of%3D{}", t.namespace());
     let mut watch = t.watch("/api/v1/configmaps", &query).await;
-    t.made("configmaps", &labeled(&config_map("a"), "of", t.namespace())).await;
+    t.made(
+        "configmaps",
+        &labeled(&config_map("a"), "of", t.namespace()),
+    )
+    .await;
     let added = watch.expect("ADDED", "a").await;
     assert_eq!(added.at("/metadata/namespace"), t.namespace());
 }
 
 async fn watch_of_one_namespace_is_silent_about_others(t: &Scope) {
-    let other = t.in_namespace(&t.unique("other"));
-    t.made("namespaces", &windlass_contract::objects::namespace(other.namespace())).await;
-    let mut watch = t.watch("configmaps", &from_now(t, "configmaps").await).await;
+    let other = t.neighbour().await;
+    let mut watch = t
+        .watch("configmaps", &from_now(t, "configmaps").await)
+        .await;
     other.made("configmaps", &config_map("elsewhere")).await;
     t.made("configmaps", &config_map("here")).await;
     watch.expect("ADDED", "here").await;
@@ -116,7 +125,12 @@ async fn watch_of_one_namespace_is_silent_about_others(t: &Scope) {
 
 async fn watch_of_one_name(t: &Scope) {
     let from = from_now(t, "configmaps").await;
-    let mut watch = t.watch("configmaps", &format!("{from}&fieldSelector=metadata.name%3Db")).await;
+    let mut watch = t
+        .watch(
+            "configmaps",
+            &format!("{from}&fieldSelector=metadata.name%3Db"),
+        )
+        .await;
     t.made("configmaps", &config_map("a")).await;
     t.made("configmaps", &config_map("b")).await;
     watch.expect("ADDED", "b").await;
@@ -147,7 +161,10 @@ async fn old_path_of_one_name(t: &Scope) {
 /// A watch of `app=web` and a config map without that label.
 async fn selecting(t: &Scope) -> windlass_contract::Watch {
     let made = t.made("configmaps", &config_map("a")).await;
-    let query = format!("resourceVersion={}&labelSelector=app%3Dweb", revision(&made));
+    let query = format!(
+        "resourceVersion={}&labelSelector=app%3Dweb",
+        revision(&made)
+    );
     t.watch("configmaps", &query).await
 }
 
@@ -174,7 +191,9 @@ async fn object_that_ceases_to_match_is_deleted(t: &Scope) {
 async fn object_that_goes_on_matching_is_modified(t: &Scope) {
     let mut watch = selecting(t).await;
     t.merge("configmaps/a", &app(&doc!("web"))).await.is(200);
-    t.merge("configmaps/a", &doc!({ "data": { "key": "2" } })).await.is(200);
+    t.merge("configmaps/a", &doc!({ "data": { "key": "2" } }))
+        .await
+        .is(200);
     watch.expect("ADDED", "a").await;
     assert_eq!(watch.expect("MODIFIED", "a").await.at("/data/key"), "2");
 }
@@ -182,7 +201,8 @@ async fn object_that_goes_on_matching_is_modified(t: &Scope) {
 async fn object_that_never_matched_is_not_deleted(t: &Scope) {
     let mut watch = selecting(t).await;
     t.delete("configmaps/a").await.is(200);
-    t.made("configmaps", &labeled(&config_map("b"), "app", "web")).await;
+    t.made("configmaps", &labeled(&config_map("b"), "app", "web"))
+        .await;
     watch.expect("ADDED", "b").await;
 }
 
@@ -198,31 +218,47 @@ async fn field_selector_crossing(t: &Scope) {
 
 async fn status_changes_arrive(t: &Scope) {
     let made = t.made("pods", &pod("a")).await;
-    let mut watch = t.watch("pods", &format!("resourceVersion={}", revision(&made))).await;
-    t.merge("pods/a/status", &doc!({ "status": { "phase": "Running" } })).await.is(200);
-    assert_eq!(watch.expect("MODIFIED", "a").await.at("/status/phase"), "Running");
+    let mut watch = t
+        .watch("pods", &format!("resourceVersion={}", revision(&made)))
+        .await;
+    t.merge("pods/a/status", &doc!({ "status": { "phase": "Running" } }))
+        .await
+        .is(200);
+    assert_eq!(
+        watch.expect("MODIFIED", "a").await.at("/status/phase"),
+        "Running"
+    );
 }
 
 async fn event_carries_kind_and_version(t: &Scope) {
     t.made("configmaps", &config_map("a")).await;
     let mut watch = t.watch("configmaps", "").await;
     let added = watch.expect("ADDED", "a").await;
-    assert_eq!((added.str_at("/kind"), added.str_at("/apiVersion")), ("ConfigMap", "v1"));
+    assert_eq!(
+        (added.str_at("/kind"), added.str_at("/apiVersion")),
+        ("ConfigMap", "v1")
+    );
 }
 
 async fn timeout_ends_the_watch(t: &Scope) {
     let from = from_now(t, "configmaps").await;
-    let mut watch = t.watch("configmaps", &format!("{from}&timeoutSeconds=1")).await;
+    let mut watch = t
+        .watch("configmaps", &format!("{from}&timeoutSeconds=1"))
+        .await;
     watch.end().await;
 }
 
 async fn malformed_timeout_is_refused(t: &Scope) {
-    t.get("configmaps?watch=true&timeoutSeconds=x").await.fails(400, "BadRequest");
+    t.get("configmaps?watch=true&timeoutSeconds=x")
+        .await
+        .fails(400, "BadRequest");
 }
 
 async fn malformed_revision_is_refused(t: &Scope) {
     let answer = t.get("configmaps?watch=true&resourceVersion=x").await;
-    answer.fails(500, "").mentions("resourceVersion: Invalid value: \"x\"");
+    answer
+        .fails(500, "")
+        .mentions("resourceVersion: Invalid value: \"x\"");
 }
 
 async fn two_watchers_see_the_same(t: &Scope) {
@@ -264,7 +300,11 @@ async fn future_revision_shows_only_what_is_later(t: &Scope) {
 async fn watch_parameter_may_be_one(t: &Scope) {
     t.made("configmaps", &config_map("a")).await;
     let answer = t.get("configmaps?watch=1&timeoutSeconds=1").await;
-    assert!(answer.text().starts_with("{\"type\":\"ADDED\""), "{}", answer.text());
+    assert!(
+        answer.text().starts_with("{\"type\":\"ADDED\""),
+        "{}",
+        answer.text()
+    );
 }
 
 async fn watch_false_is_a_list(t: &Scope) {
@@ -276,16 +316,22 @@ async fn watch_false_is_a_list(t: &Scope) {
 
 async fn unsupported_field_is_refused(t: &Scope) {
     let answer = t.get("pods?watch=true&fieldSelector=spec.color%3D1").await;
-    answer.fails(400, "BadRequest").says("field label not supported: spec.color");
+    answer
+        .fails(400, "BadRequest")
+        .says("field label not supported: spec.color");
 }
 
 async fn bad_label_selector_is_refused(t: &Scope) {
-    t.get("pods?watch=true&labelSelector=a%20b").await.fails(400, "BadRequest");
+    t.get("pods?watch=true&labelSelector=a%20b")
+        .await
+        .fails(400, "BadRequest");
 }
 
 async fn continue_token_is_refused(t: &Scope) {
     let answer = t.get("configmaps?watch=true&continue=x").await;
-    answer.fails(422, "Invalid").is_about("meta.k8s.io", "ListOptions", "");
+    answer
+        .fails(422, "Invalid")
+        .is_about("meta.k8s.io", "ListOptions", "");
 }
 
 async fn match_without_initial_events_is_refused(t: &Scope) {

@@ -1,6 +1,6 @@
 //! Role based access control over the roles and bindings in the store.
 
-use windlass_core::Doc;
+use windlass_core::{Doc, quote};
 
 use super::{MASTERS, User};
 use crate::request::{Target, Verb};
@@ -10,7 +10,7 @@ use crate::storage::Storage;
 const GROUP: &str = "rbac.authorization.k8s.io";
 
 /// What somebody wants to do, as rules see it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Attributes {
     pub(crate) verb: String,
     pub(crate) group: String,
@@ -189,23 +189,71 @@ pub(crate) fn check_escalation(
         name: named,
         path: None,
     };
-    if is_allowed(user, &may, storage) || covers(user, namespace, &rules, storage) {
+    if is_allowed(user, &may, storage) {
         return Ok(());
     }
+    let missing = missing_rights(user, namespace, &rules, storage);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let groups: Vec<&str> = user.groups.iter().map(String::as_str).collect();
     let why = format!(
-        "user {:?} (groups={:?}) is attempting to grant RBAC permissions not currently held",
-        user.name, user.groups
+        "user {} (groups={}) is attempting to grant RBAC permissions not currently held:\n{}",
+        quote(&user.name),
+        list(&groups),
+        missing.join("\n")
     );
     Err(Status::forbidden(resource, object.meta().name(), &why))
 }
 
-/// Whether a user may do everything that some rules allow.
-fn covers(user: &User, namespace: &str, rules: &Doc, storage: &Storage) -> bool {
-    rules.items().iter().all(|rule| {
-        single_wishes(rule, namespace)
-            .iter()
-            .all(|wanted| is_allowed(user, wanted, storage))
-    })
+/// What a user may not do of what some rules allow, verbs on the same things together.
+fn missing_rights(user: &User, namespace: &str, rules: &Doc, storage: &Storage) -> Vec<String> {
+    let mut missing: Vec<(Attributes, Vec<String>)> = Vec::new();
+    let wishes = rules
+        .items()
+        .iter()
+        .flat_map(|rule| single_wishes(rule, namespace));
+    for wish in wishes.filter(|wish| !is_allowed(user, wish, storage)) {
+        let thing = Attributes {
+            verb: String::new(),
+            ..wish
+        };
+        match missing.iter_mut().find(|(known, _)| *known == thing) {
+            Some((_, verbs)) if verbs.contains(&wish.verb) => {}
+            Some((_, verbs)) => verbs.push(wish.verb),
+            None => missing.push((thing, vec![wish.verb])),
+        }
+    }
+    let mut shown: Vec<String> = missing
+        .iter()
+        .map(|(thing, verbs)| show_right(thing, verbs))
+        .collect();
+    shown.sort();
+    shown
+}
+
+/// Some verbs on one thing, as upstream writes a rule in one line.
+fn show_right(thing: &Attributes, verbs: &[String]) -> String {
+    let verbs: Vec<&str> = verbs.iter().map(String::as_str).collect();
+    let mut parts = Vec::new();
+    match &thing.path {
+        Some(path) => parts.push(format!("NonResourceURLs:{}", list(&[path]))),
+        None => {
+            parts.push(format!("APIGroups:{}", list(&[&thing.group])));
+            parts.push(format!("Resources:{}", list(&[&thing.resource])));
+        }
+    }
+    if !thing.name.is_empty() {
+        parts.push(format!("ResourceNames:{}", list(&[&thing.name])));
+    }
+    parts.push(format!("Verbs:{}", list(&verbs)));
+    format!("{{{}}}", parts.join(", "))
+}
+
+/// Texts in quotes with spaces between.
+fn list(texts: &[&str]) -> String {
+    let quoted: Vec<String> = texts.iter().map(|text| quote(text)).collect();
+    format!("[{}]", quoted.join(" "))
 }
 
 /// A rule taken apart into single wishes. A star is a wish for a star, which only a star grants.

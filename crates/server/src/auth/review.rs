@@ -3,7 +3,7 @@
 use windlass_core::{Doc, GroupKind, doc};
 
 use super::rbac::{self, Attributes};
-use super::{MASTERS, User};
+use super::{ISSUER, MASTERS, User};
 use crate::field::{FieldErrors, FieldPath};
 use crate::registry::Resource;
 use crate::rest::put;
@@ -19,14 +19,17 @@ pub(crate) fn review(
     review: &Doc,
 ) -> Result<Doc, Status> {
     match &*resource.plural {
-        "selfsubjectaccessreviews" => Ok(access(server, user, review)),
-        "subjectaccessreviews" => Ok(access(server, &subject(review)?, review)),
+        "selfsubjectaccessreviews" => {
+            check_attributes(review)?;
+            Ok(access(server, user, review))
+        }
+        "subjectaccessreviews" => {
+            check_attributes(review)?;
+            Ok(access(server, &subject(review)?, review))
+        }
         "localsubjectaccessreviews" => {
-            if review.str_at("/spec/resourceAttributes/namespace") != namespace {
-                return Err(Status::bad_request(format!(
-                    "spec.resourceAttributes.namespace must match namespace: {namespace}"
-                )));
-            }
+            check_attributes(review)?;
+            check_place(review, namespace)?;
             Ok(access(server, &subject(review)?, review))
         }
         "selfsubjectrulesreviews" => Ok(rules(server, user, review)),
@@ -44,15 +47,39 @@ pub(crate) fn review(
     }
 }
 
+/// A review asks about a resource or a path, not both.
+fn check_attributes(review: &Doc) -> Result<(), Status> {
+    let is_there = |key: &str| review.at("/spec").get(key).is_some();
+    if is_there("resourceAttributes") != is_there("nonResourceAttributes") {
+        return Ok(());
+    }
+    let detail = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
+    let value = review.at("/spec/nonResourceAttributes");
+    Err(invalid("spec.resourceAttributes", value, detail))
+}
+
+/// A review in a namespace is about that namespace.
+fn check_place(review: &Doc, namespace: &str) -> Result<(), Status> {
+    let asked = review.at("/spec/resourceAttributes/namespace");
+    if asked.as_str().unwrap_or_default() == namespace {
+        return Ok(());
+    }
+    let field = "spec.resourceAttributes.namespace";
+    Err(invalid(field, asked, "must match metadata.namespace"))
+}
+
+fn invalid(field: &str, value: &Doc, detail: &str) -> Status {
+    let mut errors = FieldErrors::default();
+    errors.invalid(&FieldPath::new(field), value, detail);
+    Status::invalid(&GroupKind::new("authorization.k8s.io", ""), "", &errors)
+}
+
 fn subject(review: &Doc) -> Result<User, Status> {
     let groups = review.at("/spec/groups").items();
     let name = review.str_at("/spec/user");
     if name.is_empty() && groups.is_empty() {
-        let mut errors = FieldErrors::default();
         let detail = "at least one of user or group must be specified";
-        errors.invalid(&FieldPath::new("spec.user"), "", detail);
-        let kind = GroupKind::new("authorization.k8s.io", "");
-        return Err(Status::invalid(&kind, "", &errors));
+        return Err(invalid("spec.user", &"".into(), detail));
     }
     Ok(User {
         name: name.to_owned(),
@@ -116,8 +143,13 @@ fn rules(server: &Server, user: &User, review: &Doc) -> Doc {
 fn token(server: &Server, review: &Doc) -> Doc {
     let inner = server.inner();
     let token = review.str_at("/spec/token");
-    let status = match inner.authenticator.token_user(token, &inner.storage) {
-        Some(user) => doc!({ "authenticated": true, "user": (describe(&user)) }),
+    let asked = review.at("/spec/audiences").items();
+    let is_for_us = asked.is_empty() || asked.iter().any(|audience| *audience == ISSUER);
+    let user = inner.authenticator.token_user(token, &inner.storage);
+    let status = match user.filter(|_| is_for_us) {
+        Some(user) => doc!({
+            "authenticated": true, "user": (describe(&user)), "audiences": [ISSUER]
+        }),
         None => doc!({ "user": {}, "error": "invalid bearer token" }),
     };
     put(review.clone(), "/status", status)

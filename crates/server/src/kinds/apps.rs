@@ -203,7 +203,8 @@ impl Hooks for ReplicaSets {
     }
 
     fn validate(&self, object: &Doc, errors: &mut FieldErrors) {
-        workload::validate(object, "ReplicaSet", errors);
+        // Upstream speaks of deployments here too.
+        workload::validate(object, "Deployment", errors);
     }
 
     fn validate_update(&self, new: &Doc, old: &Doc, errors: &mut FieldErrors) {

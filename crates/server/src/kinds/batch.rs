@@ -115,6 +115,13 @@ impl Hooks for Jobs {
             let pointer = format!("/spec/{key}");
             errors.immutable(&path.child(key), new.at(&pointer), old.at(&pointer));
         }
+        // An indexed job grows and shrinks as a whole.
+        let is_elastic = new.str_at("/spec/completionMode") == "Indexed"
+            && new.at("/spec/completions") == new.at("/spec/parallelism");
+        if !is_elastic {
+            let (new, old) = (new.at("/spec/completions"), old.at("/spec/completions"));
+            errors.immutable(&path.child("completions"), new, old);
+        }
         let is_idle = *old.at("/spec/suspend") == true && old.at("/status/startTime").is_null();
         if !is_idle {
             let (new, old) = (new.at("/spec/template"), old.at("/spec/template"));

@@ -28,14 +28,15 @@ impl Hooks for ConfigMaps {
                 check_key(&FieldPath::new(map).key(key), key, errors);
                 let is_twice = map == "binaryData" && object.at("/data").get(key).is_some();
                 if is_twice {
-                    let detail = "duplicate of key present in data";
+                    let detail = "duplicate of key present in binaryData";
                     errors.invalid(&FieldPath::new("data").key(key), &**key, detail);
                 }
                 bytes += value.as_str().unwrap_or_default().len();
             }
         }
         if bytes > DATA_BYTES_MAX {
-            errors.too_long(&FieldPath::new(""), DATA_BYTES_MAX);
+            // The object itself has no name among its fields.
+            errors.too_long(&FieldPath::new("[]"), DATA_BYTES_MAX);
         }
     }
 

@@ -1,6 +1,6 @@
 //! Resource claims, their templates, device classes and resource slices.
 
-use windlass_core::Doc;
+use windlass_core::{Doc, names};
 
 use super::fields::{Fields, edit};
 use crate::field::{FieldErrors, FieldPath};
@@ -139,8 +139,10 @@ fn validate_request(request: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
 }
 
 fn validate_exact(request: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
-    if request.str_at("/deviceClassName").is_empty() {
-        errors.required(&path.child("deviceClassName"), "");
+    let class = path.child("deviceClassName");
+    match request.str_at("/deviceClassName") {
+        "" => errors.required(&class, ""),
+        name => errors.invalid_each(&class, name, names::dns1123_subdomain(name)),
     }
     let selectors = request.at("/selectors").items().len();
     if selectors > SELECTORS_MAX {
@@ -269,9 +271,9 @@ impl Hooks for ResourceSlices {
         }
         let mut seen = Vec::new();
         for (index, device) in devices.iter().enumerate() {
-            let path = path.child("devices").index(index).child("name");
+            let path = path.child("devices").index(index);
             match device.str_at("/name") {
-                "" => errors.required(&path, ""),
+                "" => errors.required(&path.child("name"), ""),
                 name if seen.contains(&name) => errors.duplicate(&path, name),
                 name => seen.push(name),
             }

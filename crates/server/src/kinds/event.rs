@@ -5,6 +5,8 @@ use windlass_core::{Doc, Object};
 use crate::field::{FieldErrors, FieldPath};
 use crate::registry::{Conversion, Hooks};
 
+const NEW_API_VERSION: &str = "events.k8s.io/v1";
+
 /// Fields that a field selector may name, in the old form.
 pub(crate) const FIELDS: &[(&str, &str)] = &[
     ("involvedObject.kind", "/involvedObject/kind"),
@@ -68,7 +70,7 @@ fn to_old(event: &Doc) -> Doc {
 }
 
 fn to_new(event: &Doc) -> Doc {
-    renamed(event, "events.k8s.io/v1", |name| {
+    renamed(event, NEW_API_VERSION, |name| {
         NAMES
             .iter()
             .find(|(old, _)| *old == name)
@@ -91,6 +93,18 @@ fn renamed(event: &Doc, api_version: &str, name: impl Fn(&str) -> Option<&'stati
     renamed.into()
 }
 
+/// The new form asks more of those who make events.
+fn validate_new(event: &Doc, errors: &mut FieldErrors) {
+    if event.at("/eventTime").is_null() {
+        errors.required(&FieldPath::new("eventTime"), "");
+    }
+    let found = event.str_at("/type");
+    if !matches!(found, "Normal" | "Warning") {
+        let detail = format!("has invalid value: {found}");
+        errors.invalid(&FieldPath::new("type"), "", detail);
+    }
+}
+
 impl Hooks for Events {
     fn validate(&self, event: &Doc, errors: &mut FieldErrors) {
         let (name, object) = match event.get("regarding") {
@@ -105,6 +119,12 @@ impl Hooks for Events {
             || wanted.is_empty() && matches!(namespace, "default" | "kube-system");
         if !fits {
             errors.invalid(&path, wanted, "does not match event.namespace");
+        }
+        // An event without a revision is a new one; what is there already is taken as it is.
+        let is_made_here = event.str_at("/apiVersion") == NEW_API_VERSION
+            && event.meta().resource_version().is_empty();
+        if is_made_here {
+            validate_new(event, errors);
         }
         if event.at("/eventTime").is_null() {
             return;

@@ -3,6 +3,7 @@
 use windlass_core::{Doc, Env, GroupResource, doc};
 
 use super::fields::edit;
+use crate::field::{FieldErrors, FieldPath};
 use crate::registry::Hooks;
 use crate::rest::{cut, put};
 use crate::status::Status;
@@ -38,6 +39,18 @@ impl Hooks for Namespaces {
 
     fn prepare_update(&self, new: Doc, old: &Doc) -> Doc {
         put(new, "/spec", old.at("/spec"))
+    }
+
+    fn validate_status(&self, new: &Doc, _old: &Doc, errors: &mut FieldErrors) {
+        let phase = new.str_at("/status/phase");
+        let (wanted, emptiness) = match new.meta().is_deleting() {
+            true => ("Terminating", "is not empty"),
+            false => ("Active", "is empty"),
+        };
+        if phase != wanted {
+            let detail = format!("may only be '{wanted}' if `deletionTimestamp` {emptiness}");
+            errors.invalid(&FieldPath::new("status").child("Phase"), phase, detail);
+        }
     }
 
     fn check_delete(&self, namespace: &Doc) -> Result<(), Status> {

@@ -9,6 +9,10 @@ use crate::registry::Hooks;
 
 const TYPES: &[&str] = &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
 
+/// The ports of the nodes that services may have.
+const NODE_PORT_MIN: i64 = 30_000;
+const NODE_PORTS_COUNT: i64 = 2_768;
+
 /// Hooks of services.
 #[derive(Debug)]
 pub(crate) struct Services;
@@ -16,6 +20,14 @@ pub(crate) struct Services;
 /// Hooks of endpoints.
 #[derive(Debug)]
 pub(crate) struct Endpoints;
+
+/// Hooks of endpoint slices.
+#[derive(Debug)]
+pub(crate) struct EndpointSlices;
+
+/// Hooks of network policies.
+#[derive(Debug)]
+pub(crate) struct NetworkPolicies;
 
 /// Hooks of ingresses.
 #[derive(Debug)]
@@ -63,7 +75,7 @@ impl Hooks for Services {
         if service.str_at("/spec/type") == "ExternalName" {
             return service;
         }
-        edit(&service, |service| {
+        let service = edit(&service, |service| {
             service.inside("spec", |spec| {
                 edit(spec, |spec| {
                     if spec.text("clusterIP").is_empty() {
@@ -75,12 +87,13 @@ impl Hooks for Services {
                     spec.default("ipFamilyPolicy", "SingleStack");
                 })
             });
-        })
+        });
+        with_node_ports(&service, &Doc::NULL)
     }
 
     fn prepare_update(&self, new: Doc, old: &Doc) -> Doc {
         // An update that does not mention the addresses keeps them.
-        edit(&new, |service| {
+        let new = edit(&new, |service| {
             service.inside("spec", |spec| {
                 edit(spec, |spec| {
                     if spec.text("type") == "ExternalName" {
@@ -93,7 +106,8 @@ impl Hooks for Services {
                     }
                 })
             });
-        })
+        });
+        with_node_ports(&new, old)
     }
 
     fn validate(&self, service: &Doc, errors: &mut FieldErrors) {
@@ -128,8 +142,12 @@ impl Hooks for Services {
         if external(new) || external(old) {
             return;
         }
-        let (address, before) = (new.at("/spec/clusterIP"), old.at("/spec/clusterIP"));
-        errors.immutable(&FieldPath::new("spec").child("clusterIP"), address, before);
+        let first = |service: &Doc| service.at("/spec/clusterIP").clone();
+        let addresses = new.at("/spec/clusterIPs");
+        if first(new) != first(old) || addresses.item(0) != old.at("/spec/clusterIPs").item(0) {
+            let path = FieldPath::new("spec").child("clusterIPs").index(0);
+            errors.invalid(&path, addresses, "may not change once set");
+        }
     }
 }
 
@@ -156,12 +174,57 @@ fn validate_ports(ports: &[Doc], path: &FieldPath, errors: &mut FieldErrors) {
             (_, Some(name)) => port_name(name, &path.child("targetPort"), errors),
             _ => {}
         }
-        let identity = (number, port.str_at("/protocol"));
-        if numbers.contains(&identity) {
+        if numbers.contains(&identity(port)) {
             errors.duplicate(&path, port);
         }
-        numbers.push(identity);
+        numbers.push(identity(port));
     }
+}
+
+/// A service whose ports have ports of the nodes, those they had before where they had some.
+fn with_node_ports(service: &Doc, old: &Doc) -> Doc {
+    let spec = service.at("/spec");
+    let is_served = match spec.str_at("/type") {
+        "NodePort" => true,
+        "LoadBalancer" => *spec.at("/allocateLoadBalancerNodePorts") != false,
+        _ => false,
+    };
+    if !is_served {
+        return service.clone();
+    }
+    let before = old.at("/spec/ports").items();
+    let uid = service.meta().uid_str();
+    edit(service, |service| {
+        service.inside("spec", |spec| {
+            edit(spec, |spec| {
+                spec.each("ports", |port| {
+                    let known = before
+                        .iter()
+                        .find(|known| identity(known) == identity(port));
+                    let known = known.and_then(|known| known.get("nodePort")).cloned();
+                    let number = known.unwrap_or_else(|| node_port(uid, port).into());
+                    edit(port, |port| port.default("nodePort", number))
+                })
+            })
+        });
+    })
+}
+
+/// What tells the ports of a service apart.
+fn identity(port: &Doc) -> (i64, &str) {
+    let number = port.at("/port").as_i64().unwrap_or(0);
+    (number, port.str_at("/protocol"))
+}
+
+/// A port of the nodes for a port of a service. There are no nodes behind it, so that two services
+/// may share one; the same service finds the same.
+fn node_port(uid: &str, port: &Doc) -> i64 {
+    let (number, protocol) = identity(port);
+    let name = format!("{uid}/{number}/{protocol}");
+    let hash = name.bytes().fold(0, |hash: i64, byte| {
+        (hash * 31 + i64::from(byte)) % NODE_PORTS_COUNT
+    });
+    NODE_PORT_MIN + hash
 }
 
 /// An address of the service network. There is no network behind it.
@@ -179,6 +242,35 @@ impl Hooks for Endpoints {
     fn warnings(&self, _: &Doc) -> Vec<String> {
         let text = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice";
         vec![text.to_owned()]
+    }
+}
+
+impl Hooks for EndpointSlices {
+    fn validate(&self, slice: &Doc, errors: &mut FieldErrors) {
+        let path = FieldPath::new("addressType");
+        match slice.str_at("/addressType") {
+            "" => errors.required(&path, ""),
+            "FQDN" | "IPv4" | "IPv6" => {}
+            other => errors.not_supported(&path, other, &["FQDN", "IPv4", "IPv6"]),
+        }
+    }
+
+    fn validate_update(&self, new: &Doc, old: &Doc, errors: &mut FieldErrors) {
+        let (new, old) = (new.at("/addressType"), old.at("/addressType"));
+        errors.immutable(&FieldPath::new("addressType"), new, old);
+    }
+}
+
+impl Hooks for NetworkPolicies {
+    fn validate(&self, policy: &Doc, errors: &mut FieldErrors) {
+        let path = FieldPath::new("spec").child("policyTypes");
+        let types = policy.at("/spec/policyTypes").items();
+        for (index, found) in types.iter().enumerate() {
+            if !matches!(found.as_str(), Some("Egress" | "Ingress")) {
+                let supported = ["Egress", "Ingress"];
+                errors.not_supported_shown(&path.index(index), found, &supported);
+            }
+        }
     }
 }
 

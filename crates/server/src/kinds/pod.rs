@@ -1,12 +1,14 @@
 //! Pods.
 
-use windlass_core::{Doc, Env, Quantity, doc};
+use windlass_core::{Doc, Env, GroupResource, Quantity, doc};
 
 use super::fields::{Fields, edit};
 use super::pod_spec;
 use crate::field::{FieldErrors, FieldPath};
 use crate::registry::Hooks;
 use crate::rest::{cut, put};
+use crate::status::Status;
+use crate::storage::Storage;
 
 /// Fields that a field selector may name.
 pub(crate) const FIELDS: &[(&str, &str)] = &[
@@ -47,6 +49,25 @@ impl Hooks for Pods {
         })
     }
 
+    fn admit(&self, pod: Doc, storage: &Storage) -> Result<Doc, Status> {
+        let name = pod.str_at("/spec/priorityClassName");
+        if name.is_empty() {
+            return Ok(pod);
+        }
+        let class = storage.find("scheduling.k8s.io", "priorityclasses", "", name);
+        let Some(class) = class else {
+            let why = format!("no PriorityClass with name {name} was found");
+            let pods = GroupResource::new("", "pods");
+            return Err(Status::forbidden(&pods, pod.meta().name(), &why));
+        };
+        let value = class.at("/value").as_i64().unwrap_or(0);
+        let pod = put(pod, "/spec/priority", value);
+        Ok(match class.at("/preemptionPolicy") {
+            policy if policy.is_null() => pod,
+            policy => put(pod, "/spec/preemptionPolicy", policy),
+        })
+    }
+
     fn prepare_create(&self, pod: Doc, env: &Env) -> Doc {
         let pod = edit(&pod, |pod| pod.inside("spec", |spec| edit(spec, admit)));
         let mut status = doc!({ "phase": "Pending", "qosClass": (quality_class(&pod)) });
@@ -77,7 +98,15 @@ impl Hooks for Pods {
     }
 
     fn validate_update(&self, new: &Doc, old: &Doc, errors: &mut FieldErrors) {
-        let frozen = |pod: &Doc| mutable_parts_removed(pod.at("/spec"));
+        let grace = |pod: &Doc| pod.at("/spec/terminationGracePeriodSeconds").as_i64();
+        let may_end = grace(new) == Some(1) && grace(old).is_some_and(|seconds| seconds < 0);
+        let frozen = |pod: &Doc| {
+            let spec = mutable_parts_removed(pod.at("/spec"));
+            match may_end {
+                true => cut(spec, "/terminationGracePeriodSeconds"),
+                false => spec,
+            }
+        };
         if frozen(new) == frozen(old) {
             return check_gates(new, old, errors);
         }
@@ -237,7 +266,6 @@ fn mutable_parts_removed(spec: &Doc) -> Doc {
             "activeDeadlineSeconds",
             "ephemeralContainers",
             "schedulingGates",
-            "terminationGracePeriodSeconds",
             "tolerations",
         ] {
             spec.remove(key);

@@ -407,7 +407,8 @@ fn validate_resources(resources: &Doc, path: &FieldPath, errors: &mut FieldError
     for key in ["limits", "requests"] {
         let list = resources.get(key).and_then(Doc::as_object);
         for (name, value) in list.into_iter().flat_map(|list| list.iter()) {
-            let path = path.child(key).key(name);
+            let list = path.child(key);
+            let path = list.key(name);
             match quantity(value) {
                 None => errors.invalid(&path, value, "must be a quantity"),
                 Some(amount) if amount.is_negative() => {
@@ -418,7 +419,7 @@ fn validate_resources(resources: &Doc, path: &FieldPath, errors: &mut FieldError
                     if let Some(limit) = limit.filter(|limit| amount > *limit) {
                         let detail =
                             format!("must be less than or equal to {name} limit of {limit}");
-                        errors.invalid(&path, value, detail);
+                        errors.invalid(&list, value, detail);
                     }
                 }
                 Some(_) => {}

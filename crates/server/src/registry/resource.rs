@@ -11,6 +11,7 @@ use windlass_store::Resource as Shelf;
 use crate::field::FieldErrors;
 use crate::request::Verb;
 use crate::status::Status;
+use crate::storage::Storage;
 use crate::table::Column;
 
 /// One row of the registry.
@@ -129,6 +130,8 @@ pub(crate) enum Generation {
     SpecOrAnnotations,
     /// With anything outside the metadata and the status.
     AllButStatus,
+    /// With anything outside the metadata, or the labels.
+    ContentOrLabels,
 }
 
 /// What happens to dependents when a delete does not say.
@@ -151,10 +154,15 @@ pub(crate) struct Conversion {
 
 /// What a kind does beyond the rules of its row. Every method has a default that does nothing.
 ///
-/// The order on create: `default`, `prepare_create`, `validate`; on update: `default`,
+/// The order on create: `admit`, `default`, `prepare_create`, `validate`; on update: `default`,
 /// `prepare_update`, `validate`, `validate_update`; on a status update: `default`,
 /// `prepare_status`, `validate_status`.
 pub(crate) trait Hooks: Send + Sync {
+    /// Fills in what follows from other objects, or refuses a new object because of them.
+    fn admit(&self, object: Doc, _storage: &Storage) -> Result<Doc, Status> {
+        Ok(object)
+    }
+
     /// Fills in what the client left out.
     fn default(&self, object: Doc) -> Doc {
         object

@@ -285,7 +285,8 @@ fn policies() -> Vec<Resource> {
             .generation(Generation::Spec),
         network("NetworkPolicy", "networkpolicies")
             .short(&["netpol"])
-            .generation(Generation::Spec),
+            .generation(Generation::Spec)
+            .hooks(kinds::NetworkPolicies),
         network("IPAddress", "ipaddresses").cluster().short(&["ip"]),
         network("ServiceCIDR", "servicecidrs").cluster().status(),
         row(
@@ -326,8 +327,9 @@ fn cluster_services() -> Vec<Resource> {
             .columns(table::LEASE)
             .hooks(kinds::Leases),
         row("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices")
-            .generation(Generation::AllButStatus)
-            .columns(table::ENDPOINT_SLICE),
+            .generation(Generation::ContentOrLabels)
+            .columns(table::ENDPOINT_SLICE)
+            .hooks(kinds::EndpointSlices),
         row("events.k8s.io", "v1", "Event", "events")
             .short(&["ev"])
             .create_on_update()

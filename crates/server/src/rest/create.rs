@@ -90,6 +90,8 @@ pub(super) async fn insert(
         ));
     }
     let object = dedupe_owners(object, warnings);
+    let storage = &call.server.inner().storage;
+    let object = call.resource.hooks.admit(object, storage)?;
     let generated = object.meta().name().is_empty() && !object.meta().generate_name().is_empty();
     let attempts = if generated { NAME_ATTEMPTS } else { 1 };
     let mut taken = String::new();

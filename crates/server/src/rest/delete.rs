@@ -369,6 +369,7 @@ fn from_body(call: &Call) -> Result<Doc, Status> {
                 .doc
         }
         Content::Yaml => object::parse_yaml(&call.body, &gvk)?,
+        Content::Protobuf => object::parse_protobuf(&call.body, &gvk)?,
     };
     match (doc.as_object(), doc.str_at("/kind")) {
         (Some(_), "" | "DeleteOptions") => Ok(object::clean(&doc)),

@@ -384,7 +384,7 @@ impl Token {
     }
 
     fn parse(text: &str) -> Result<Self, Status> {
-        let refuse = |why: &str| Status::bad_request(format!("invalid continue token: {why}"));
+        let refuse = |why: &str| Status::bad_request(format!("continue key is not valid: {why}"));
         if text.len() > TOKEN_BYTES_LIMIT {
             return Err(refuse("too long"));
         }

@@ -56,7 +56,14 @@ pub(super) fn validate(resource: &Resource, object: &Doc, errors: &mut FieldErro
 /// Finds what may not change in the metadata of an object.
 pub(super) fn validate_update(new: &Doc, old: &Doc, errors: &mut FieldErrors) {
     let path = FieldPath::new("metadata");
-    for key in ["name", "namespace", "uid", "creationTimestamp"] {
+    for key in [
+        "name",
+        "namespace",
+        "uid",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+    ] {
         let pointer = format!("/metadata/{key}");
         errors.immutable(&path.child(key), new.at(&pointer), old.at(&pointer));
     }
@@ -113,7 +120,7 @@ fn annotations(path: &FieldPath, annotations: &Doc, errors: &mut FieldErrors) {
 
 fn owners(path: &FieldPath, owners: &Doc, errors: &mut FieldErrors) {
     let mut controller: Option<String> = None;
-    for (index, owner) in owners.items().iter().enumerate() {
+    for owner in owners.items() {
         // Upstream names the list, not the item.
         let item = path.clone();
         let version = owner.str_at("/apiVersion").parse::<GroupVersion>();
@@ -131,11 +138,8 @@ fn owners(path: &FieldPath, owners: &Doc, errors: &mut FieldErrors) {
             }
         }
         if owner.str_at("/kind") == "Event" && owner.str_at("/apiVersion") == "v1" {
-            errors.invalid(
-                &path.index(index),
-                owner,
-                "is disallowed from being an owner",
-            );
+            let detail = "/v1, Kind=Event is disallowed from being an owner";
+            errors.invalid(path, owner, detail);
         }
         if *owner.at("/controller") != true {
             continue;
@@ -167,7 +171,7 @@ fn finalizers(resource: &Resource, path: &FieldPath, finalizers: &Doc, errors: &
         }
     }
     if texts.contains(&"orphan") && texts.contains(&"foregroundDeletion") {
-        let detail = "finalizers orphan and foregroundDeletion cannot be both set";
+        let detail = "finalizer orphan and foregroundDeletion cannot be both set";
         errors.invalid(path, finalizers, detail);
     }
 }

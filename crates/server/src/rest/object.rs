@@ -2,7 +2,7 @@
 
 use windlass_core::{Doc, Gvk, Kind, Object, Str};
 
-use super::Call;
+use super::{Call, typed};
 use crate::negotiate::{self, Content};
 use crate::query::FieldValidation;
 use crate::status::Status;
@@ -18,39 +18,67 @@ pub(super) fn decode(
     if call.body.is_empty() {
         return Err(unreadable(gvk, "unexpected end of JSON input (<empty>)"));
     }
-    let doc = match content {
-        Content::Json => parse_json(call, gvk, validation, warnings)?,
-        Content::Yaml => parse_yaml(&call.body, gvk)?,
+    let (doc, duplicates) = match content {
+        Content::Json => parse_json(call, gvk)?,
+        Content::Yaml => (parse_yaml(&call.body, gvk)?, Vec::new()),
+        Content::Protobuf => (parse_protobuf(&call.body, gvk)?, Vec::new()),
     };
-    check_type(&clean(&doc), gvk)
+    let doc = check_type(&doc, gvk)?;
+    let mut strictness = Strictness {
+        validation,
+        complaints: duplicates,
+    };
+    let doc = conform(&doc, gvk, &mut strictness).map_err(|why| {
+        let (kind, version) = (gvk.kind(), gvk.version());
+        Status::bad_request(format!(
+            "{kind} in version {version:?} cannot be handled as a {kind}: {why}"
+        ))
+    })?;
+    warnings.extend(strictness.complaints);
+    Ok(doc)
 }
 
-fn parse_json(
-    call: &Call,
-    gvk: &Gvk,
-    validation: FieldValidation,
-    warnings: &mut Vec<String>,
-) -> Result<Doc, Status> {
+/// What becomes of complaints about fields.
+pub(super) struct Strictness {
+    pub(super) validation: FieldValidation,
+    /// What was found so far; afterwards, what the client is to be warned of.
+    pub(super) complaints: Vec<String>,
+}
+
+/// An object that fits its kind: without fields that the kind does not have and without `null`.
+pub(super) fn conform(doc: &Doc, gvk: &Gvk, strictness: &mut Strictness) -> Result<Doc, String> {
+    let typed = typed::fit(gvk, doc)?;
+    strictness.complaints.extend(typed.unknown);
+    match strictness.validation {
+        FieldValidation::Strict if !strictness.complaints.is_empty() => {
+            let list = strictness.complaints.join(", ");
+            return Err(format!("strict decoding error: {list}"));
+        }
+        FieldValidation::Ignore => strictness.complaints.clear(),
+        FieldValidation::Strict | FieldValidation::Warn => {}
+    }
+    Ok(clean(&typed.doc))
+}
+
+/// A JSON body, and a complaint for each field that comes twice.
+fn parse_json(call: &Call, gvk: &Gvk) -> Result<(Doc, Vec<String>), Status> {
     let parsed = call.server.inner().parsers.parse(&call.body);
     let parsed = parsed.map_err(|error| unreadable(gvk, &error.to_string()))?;
-    let complaints: Vec<String> = parsed
-        .duplicates
-        .iter()
-        .map(|path| format!("duplicate field \"{path}\""))
-        .collect();
-    match validation {
-        FieldValidation::Strict if !complaints.is_empty() => {
-            let list = complaints.join(", ");
-            let (kind, version) = (gvk.kind(), gvk.version());
-            return Err(Status::bad_request(format!(
-                "{kind} in version {version:?} cannot be handled as a {kind}: strict decoding \
-                 error: {list}"
-            )));
-        }
-        FieldValidation::Warn => warnings.extend(complaints),
-        FieldValidation::Strict | FieldValidation::Ignore => {}
-    }
-    Ok(parsed.doc)
+    let duplicates = parsed.duplicates.iter();
+    let complaints = duplicates.map(|path| format!("duplicate field \"{path}\""));
+    Ok((parsed.doc, complaints.collect()))
+}
+
+/// The object in a protobuf body.
+pub(super) fn parse_protobuf(body: &[u8], gvk: &Gvk) -> Result<Doc, Status> {
+    let decoded = windlass_atlas::decode_protobuf_as(body, gvk);
+    let decoded = decoded.map_err(|error| {
+        let kind = gvk.kind();
+        Status::bad_request(format!(
+            "the object provided is unrecognized (must be of type {kind}): {error}"
+        ))
+    })?;
+    Ok(decoded.doc)
 }
 
 /// The one document of a YAML body.
@@ -119,11 +147,13 @@ pub(super) fn check_type(doc: &Doc, gvk: &Gvk) -> Result<Doc, Status> {
     };
     let api_version = gvk.api_version();
     for (key, expected) in [("kind", gvk.kind()), ("apiVersion", &api_version)] {
-        match object.get(key).map(|value| value.as_str()) {
+        let found = object.get(key).filter(|value| !value.is_null());
+        match found.map(|value| value.as_str()) {
             None | Some(Some("")) => {}
             Some(Some(found)) if found == expected => {}
             Some(Some(found)) if key == "apiVersion" => {
-                let (kind, version) = (gvk.kind(), gvk.version());
+                let kind = gvk.kind();
+                let version = found.rsplit('/').next().unwrap_or_default();
                 return Err(Status::bad_request(format!(
                     "{kind} in version {version:?} cannot be handled as a {kind}: no kind \
                      {kind:?} is registered for version {found:?}"
@@ -139,70 +169,13 @@ pub(super) fn check_type(doc: &Doc, gvk: &Gvk) -> Result<Doc, Status> {
             }
         }
     }
-    let metadata = object.get("metadata").unwrap_or(&Doc::NULL);
-    if !metadata.is_null() && metadata.as_object().is_none() {
-        return Err(wrong_type(gvk, "metadata", metadata, "an object"));
-    }
-    for (key, fits) in METADATA_TYPES {
-        if let Some(value) = metadata.get(key).filter(|value| !fits(value)) {
-            return Err(wrong_type(
-                gvk,
-                &format!("metadata.{key}"),
-                value,
-                "of another type",
-            ));
-        }
-    }
-    let metadata = metadata.as_object().cloned().unwrap_or_else(Object::empty);
+    let metadata = object.get("metadata").filter(|value| !value.is_null());
+    let metadata = metadata.cloned().unwrap_or_else(Doc::empty_object);
     Ok(object
         .with("kind", gvk.kind().into())
         .with("apiVersion", api_version.into())
-        .with("metadata", metadata.into())
+        .with("metadata", metadata)
         .into())
-}
-
-/// Whether a value is of a type.
-type Test = fn(&Doc) -> bool;
-
-/// What the fields of the metadata are, so that nothing behind this point finds a number for a
-/// name.
-const METADATA_TYPES: &[(&str, Test)] = &[
-    ("name", is_text),
-    ("generateName", is_text),
-    ("namespace", is_text),
-    ("uid", is_text),
-    ("resourceVersion", is_text),
-    ("labels", is_text_map),
-    ("annotations", is_text_map),
-    ("finalizers", |value| {
-        value
-            .as_array()
-            .is_some_and(|items| items.iter().all(is_text))
-    }),
-    ("ownerReferences", |value| {
-        value
-            .as_array()
-            .is_some_and(|items| items.iter().all(|item| item.as_object().is_some()))
-    }),
-];
-
-fn is_text(value: &Doc) -> bool {
-    value.as_str().is_some()
-}
-
-fn is_text_map(value: &Doc) -> bool {
-    value
-        .as_object()
-        .is_some_and(|map| map.values().iter().all(is_text))
-}
-
-fn wrong_type(gvk: &Gvk, field: &str, found: &Doc, expected: &str) -> Status {
-    let (kind, version) = (gvk.kind(), gvk.version());
-    let found = found.kind().name();
-    Status::bad_request(format!(
-        "{kind} in version {version:?} cannot be handled as a {kind}: json: cannot unmarshal \
-         {found} into field {kind}.{field}, which is {expected}"
-    ))
 }
 
 /// An object with its metadata changed.

@@ -1,50 +1,64 @@
-//! Patch: JSON patch and JSON merge patch.
+//! Patch: JSON patch, JSON merge patch and strategic merge patch.
 
 use http::Response;
 use http::StatusCode;
+use parking_lot::Mutex;
+use windlass_atlas::{Atlas, StrategicError, Type, strategic_merge};
 use windlass_core::{Doc, GroupKind, Gvk, JsonPatch, OPERATIONS_LIMIT, PatchError, merge_patch};
 
+use super::Call;
+use super::object::{self, Strictness};
 use super::update::{self, Part};
-use super::{Call, object};
 use crate::body::Body;
 use crate::field::{FieldErrors, FieldPath};
 use crate::negotiate;
-use crate::query;
+use crate::query::{self, FieldValidation};
+use crate::respond;
 use crate::status::Status;
 
 const JSON_PATCH: &str = "application/json-patch+json";
 const MERGE_PATCH: &str = "application/merge-patch+json";
+const STRATEGIC_PATCH: &str = "application/strategic-merge-patch+json";
 
 /// A change that can be made to any state of an object.
-pub(super) enum Patch {
+enum Change {
     Json(JsonPatch),
     Merge(Doc),
+    Strategic(&'static Type, Doc),
+}
+
+/// A patch as a request asks for it.
+pub(super) struct Patch {
+    change: Change,
+    /// The kind that is patched, which may be that of a part.
+    gvk: Gvk,
+    validation: FieldValidation,
+    /// Whether nothing is to be stored.
+    pub(super) dry_run: bool,
 }
 
 pub(super) async fn patch(call: &Call, part: Part) -> Result<Response<Body>, Status> {
-    let (patch, dry_run) = read(call)?;
+    let patch = read(call, &call.resource.gvk)?;
+    // A patch may be tried twice; the warnings of the last time count.
+    let warnings = Mutex::new(Vec::new());
     let propose = |current: &Doc| {
-        let patched = object::clean(&patch.apply(current)?);
-        let patched = check_patched(&patched, &call.resource.gvk)?;
+        let (patched, complaints) = patch.apply(current)?;
+        *warnings.lock() = complaints;
         update::check_identity(call, &patched)?;
         check_uid(call, current, &patched)?;
         Ok(patched)
     };
-    let object = update::write(call, part, dry_run, propose).await?;
-    call.answer(StatusCode::OK, &object)
+    let object = update::write(call, part, patch.dry_run, propose).await?;
+    let mut response = call.answer(StatusCode::OK, &object)?;
+    respond::warn(&mut response, &warnings.into_inner());
+    Ok(response)
 }
 
-/// A patched object that still is of its kind.
-pub(super) fn check_patched(patched: &Doc, gvk: &Gvk) -> Result<Doc, Status> {
-    object::check_type(patched, gvk).map_err(|status| {
-        let mut errors = FieldErrors::default();
-        errors.invalid(
-            &FieldPath::new("patch"),
-            patched.to_string(),
-            status.message(),
-        );
-        Status::invalid(&GroupKind::new("", ""), "", &errors)
-    })
+/// The refusal of a patch that leads to something which is not of the kind.
+fn unfit(patched: &Doc, why: &str) -> Status {
+    let mut errors = FieldErrors::default();
+    errors.invalid(&FieldPath::new("patch"), patched.to_string(), why);
+    Status::invalid(&GroupKind::new("", ""), "", &errors)
 }
 
 /// In an update the uid is a condition; a patch that names another one wants to change it.
@@ -66,8 +80,8 @@ fn check_uid(call: &Call, current: &Doc, patched: &Doc) -> Result<(), Status> {
     ))
 }
 
-/// The patch of a request, and whether nothing is to be stored.
-pub(super) fn read(call: &Call) -> Result<(Patch, bool), Status> {
+/// The patch of a request to an object of a kind.
+pub(super) fn read(call: &Call, gvk: &Gvk) -> Result<Patch, Status> {
     let options = call.query.write_options("PatchOptions")?;
     if options.force.is_some() {
         let mut errors = FieldErrors::default();
@@ -77,30 +91,47 @@ pub(super) fn read(call: &Call) -> Result<(Patch, bool), Status> {
         );
         return Err(query::options_invalid("PatchOptions", &errors));
     }
+    Ok(Patch {
+        change: read_change(call, gvk)?,
+        gvk: gvk.clone(),
+        validation: options.validation,
+        dry_run: options.dry_run,
+    })
+}
+
+fn read_change(call: &Call, gvk: &Gvk) -> Result<Change, Status> {
     let media_type = negotiate::media_type(&call.headers);
-    if ![JSON_PATCH, MERGE_PATCH].contains(&media_type.as_str()) {
-        return Err(Status::unsupported_media_type(&[JSON_PATCH, MERGE_PATCH]));
+    let kind = Atlas::kind(gvk);
+    let accepted: &[&str] = match kind {
+        Some(_) => &[JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH],
+        // How lists are merged is known of built-in kinds alone.
+        None => &[JSON_PATCH, MERGE_PATCH],
+    };
+    if !accepted.contains(&media_type.as_str()) {
+        return Err(Status::unsupported_media_type(accepted));
     }
     let doc = Doc::parse(&call.body)
         .map_err(|error| Status::bad_request(format!("error decoding patch: {error}")))?;
-    let patch = match media_type.as_str() {
-        JSON_PATCH => Patch::Json(json_patch(&doc)?),
-        _ if doc.as_object().is_none() => {
-            let found = doc.kind().name();
-            return Err(Status::bad_request(format!(
-                "error decoding patch: expected an object, found {found}"
-            )));
-        }
-        _ => Patch::Merge(doc),
-    };
-    Ok((patch, options.dry_run))
+    if media_type == JSON_PATCH {
+        return json_patch(&doc).map(Change::Json);
+    }
+    if doc.as_object().is_none() {
+        let found = doc.kind().name();
+        return Err(Status::bad_request(format!(
+            "error decoding patch: expected an object, found {found}"
+        )));
+    }
+    Ok(match kind {
+        Some(kind) if media_type == STRATEGIC_PATCH => Change::Strategic(kind, doc),
+        _ => Change::Merge(doc),
+    })
 }
 
 fn json_patch(doc: &Doc) -> Result<JsonPatch, Status> {
     let count = doc.items().len();
     if count > OPERATIONS_LIMIT {
         return Err(Status::too_large(format!(
-            "The allowed maximum operations in a JSON patch is {OPERATIONS_LIMIT}, got {count}"
+            "Request entity too large: The allowed maximum operations in a JSON patch is {OPERATIONS_LIMIT}, got {count}"
         )));
     }
     if doc.as_array().is_none() {
@@ -118,12 +149,38 @@ fn rejected(error: &PatchError) -> Status {
     Status::unprocessable("the server rejected our request due to an error in our request")
 }
 
+fn strategic_failed(error: &StrategicError) -> Status {
+    match error.status() {
+        400 => Status::bad_request(error.to_string()),
+        422 => Status::unprocessable(error.to_string()),
+        _ => Status::plain(error.to_string()),
+    }
+}
+
 impl Patch {
-    /// The changed state.
-    pub(super) fn apply(&self, current: &Doc) -> Result<Doc, Status> {
+    /// The changed state, which is of the kind, and warnings about it.
+    pub(super) fn apply(&self, current: &Doc) -> Result<(Doc, Vec<String>), Status> {
+        let patched = self.change.apply(current)?;
+        let patched = object::check_type(&patched, &self.gvk)
+            .map_err(|status| unfit(&patched, status.message()))?;
+        let mut strictness = Strictness {
+            validation: self.validation,
+            complaints: Vec::new(),
+        };
+        let conforming = object::conform(&patched, &self.gvk, &mut strictness)
+            .map_err(|why| unfit(&patched, &why))?;
+        Ok((conforming, strictness.complaints))
+    }
+}
+
+impl Change {
+    fn apply(&self, current: &Doc) -> Result<Doc, Status> {
         match self {
             Self::Merge(patch) => Ok(merge_patch(current, patch)),
             Self::Json(patch) => patch.apply(current).map_err(|error| rejected(&error)),
+            Self::Strategic(kind, patch) => {
+                strategic_merge(kind, current, patch).map_err(|error| strategic_failed(&error))
+            }
         }
     }
 }

@@ -72,10 +72,9 @@ fn check_binding(call: &Call, binding: &Doc) -> Result<(), Status> {
     }
     let name = binding.meta().name();
     if !name.is_empty() && name != call.path.name {
-        return Err(Status::bad_request(format!(
-            "name in URL does not match name in Binding object: {} vs {name}",
-            call.path.name
-        )));
+        return Err(Status::bad_request(
+            "name in URL does not match name in Binding object",
+        ));
     }
     if errors.is_empty() {
         return Ok(());

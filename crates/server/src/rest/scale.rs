@@ -28,13 +28,12 @@ pub(super) async fn update(call: &Call) -> Result<Response<Body>, Status> {
 }
 
 pub(super) async fn patch(call: &Call) -> Result<Response<Body>, Status> {
-    let (patch, dry_run) = patch::read(call)?;
+    let patch = patch::read(call, &SCALE)?;
     let propose = |current: &Doc| {
-        let scale =
-            patch::check_patched(&object::clean(&patch.apply(&scale_of(current))?), &SCALE)?;
+        let (scale, _) = patch.apply(&scale_of(current))?;
         scaled(call, current, &scale)
     };
-    let object = update::write(call, Part::Main, dry_run, propose).await?;
+    let object = update::write(call, Part::Main, patch.dry_run, propose).await?;
     call.answer(StatusCode::OK, &scale_of(&object))
 }
 

@@ -314,16 +314,18 @@ fn check_preconditions(call: &Call, old: &Doc, proposed: &Doc) -> Result<(), Sta
 fn keep_system_metadata(new: &Doc, old: &Doc) -> Doc {
     const KEPT: &[&str] = &[
         "creationTimestamp",
-        "deletionGracePeriodSeconds",
-        "deletionTimestamp",
         "generation",
         "managedFields",
         "resourceVersion",
         "selfLink",
         "uid",
     ];
+    /// Kept if the client leaves them out. Other values are refused, not ignored.
+    const IMPLIED: &[&str] = &["deletionGracePeriodSeconds", "deletionTimestamp"];
     object::edit_metadata(new, |metadata| {
-        KEPT.iter().fold(metadata, |metadata, key| {
+        let implied = IMPLIED.iter().filter(|key| metadata.get(key).is_none());
+        let kept: Vec<&str> = KEPT.iter().chain(implied).copied().collect();
+        kept.iter().fold(metadata, |metadata, key| {
             object::keep_metadata(&metadata, key, old)
         })
     })
@@ -367,6 +369,9 @@ fn count_generation(resource: &Resource, new: Doc, old: &Doc) -> Doc {
             spec_differs() || new.at("/metadata/annotations") != old.at("/metadata/annotations")
         }
         Generation::AllButStatus => strip(&new) != strip(old),
+        Generation::ContentOrLabels => {
+            strip(&new) != strip(old) || new.at("/metadata/labels") != old.at("/metadata/labels")
+        }
     };
     if !is_counted {
         return new;

@@ -99,7 +99,10 @@ async fn forged_tokens_are_refused() {
             .get(&format!("{CONFIG_MAPS}?continue={token}"))
             .await
             .refused(400, "BadRequest");
-        assert!(message.starts_with("invalid continue token"), "{message}");
+        assert!(
+            message.starts_with("continue key is not valid"),
+            "{message}"
+        );
     }
 }
 

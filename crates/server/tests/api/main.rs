@@ -14,5 +14,6 @@ mod security;
 mod subresources;
 mod support;
 mod tls;
+mod typed;
 mod update;
 mod watch;

@@ -155,7 +155,7 @@ async fn invalid_specs_are_refused_field_by_field() {
         (
             "/spec/containers/0/resources",
             doc!({ "limits": { "cpu": "1" }, "requests": { "cpu": "2" } }),
-            "spec.containers[0].resources.requests[cpu]",
+            "spec.containers[0].resources.requests",
         ),
         (
             "/spec/terminationGracePeriodSeconds",

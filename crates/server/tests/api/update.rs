@@ -124,13 +124,16 @@ async fn system_metadata_cannot_be_changed() {
         .body
         .with("/metadata/generation", 99)
         .and_then(|doc| doc.with("/metadata/creationTimestamp", "2001-01-01T00:00:00Z"))
-        .and_then(|doc| doc.with("/metadata/deletionTimestamp", "2001-01-01T00:00:00Z"))
         .unwrap();
-    let updated = api
-        .put(&format!("{REPLICA_SETS}/a"), &tampered)
-        .await
-        .expect(200);
+    let path = format!("{REPLICA_SETS}/a");
+    let updated = api.put(&path, &tampered).await.expect(200);
     assert_eq!(updated.body, created.body);
+    let ended = created
+        .body
+        .with("/metadata/deletionTimestamp", "2001-01-01T00:00:00Z")
+        .unwrap();
+    let message = api.put(&path, &ended).await.refused(422, "Invalid");
+    assert!(message.contains("metadata.deletionTimestamp"), "{message}");
 }
 
 #[tokio::test]

@@ -1,0 +1,36 @@
+//! Server-side apply: who set which field, and how configurations merge.
+//!
+//! Every write of an object is attributed to a manager. [`apply`] merges a configuration into the
+//! live object, removes what the manager applied before and no longer does, and refuses to change
+//! what other managers have set, unless forced. [`track`] attributes the changes of any other
+//! write. Both keep `metadata.managedFields`.
+//!
+//! How lists and maps merge is asked of a [`Schema`]: [`AtlasSchema`] for built-in kinds; custom
+//! resources bring their own. All versions of a kind are taken to have the same fields.
+
+mod cap;
+mod collect;
+mod compare;
+mod element;
+mod encode;
+mod entries;
+mod error;
+mod last_applied;
+mod manage;
+mod merge;
+mod remove;
+mod schema;
+mod set;
+mod validate;
+
+pub use cap::MANAGERS_LIMIT;
+pub use element::{PathElement, Scalar};
+pub use encode::FieldsError;
+pub use entries::ManagedFieldsError;
+pub use error::{ApplyError, Conflict};
+pub use manage::{Write, apply, track};
+pub use schema::{AtlasSchema, ListKind, Schema, Structure};
+pub use set::FieldSet;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,159 @@
+//! `metadata.managedFields`: which manager has set what.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use windlass_core::{Doc, Object, Time, quote};
+
+use super::encode::FieldsError;
+use super::set::FieldSet;
+
+/// Why `managedFields` cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ManagedFieldsError {
+    /// The operation is neither of the two there are.
+    #[error("operation must be `Apply` or `Update`")]
+    Operation,
+    /// The version of the fields is missing.
+    #[error("apiVersion must not be empty")]
+    ApiVersion,
+    /// The form of the fields is not `FieldsV1`.
+    #[error("invalid fieldsType {0:?} in managed fields entry {1}")]
+    FieldsType(String, usize),
+    /// The fields cannot be read.
+    #[error(transparent)]
+    Fields(#[from] FieldsError),
+    /// The time is not one.
+    #[error("invalid time {0:?}")]
+    Time(String),
+}
+
+/// Whose fields they are. In this order upstream lists the managers of conflicts.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Manager {
+    pub(super) name: String,
+    pub(super) operation: Operation,
+    /// Empty for appliers: those have one set of fields in whatever version.
+    pub(super) api_version: String,
+    pub(super) subresource: String,
+}
+
+/// The two ways to write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Operation {
+    Apply,
+    Update,
+}
+
+/// The fields of one manager.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Owned {
+    pub(super) set: FieldSet,
+    pub(super) api_version: String,
+    pub(super) time: Option<Time>,
+}
+
+pub(super) type Managers = BTreeMap<Manager, Owned>;
+
+impl Operation {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Apply => "Apply",
+            Self::Update => "Update",
+        }
+    }
+}
+
+impl fmt::Display for Manager {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&quote(&self.name))?;
+        if !self.subresource.is_empty() {
+            write!(f, " with subresource {}", quote(&self.subresource))?;
+        }
+        if self.operation == Operation::Update {
+            write!(f, " using {}", self.api_version)?;
+        }
+        Ok(())
+    }
+}
+
+/// Reads the list of entries.
+pub(super) fn decode(entries: &[Doc]) -> Result<Managers, ManagedFieldsError> {
+    let mut managers = Managers::new();
+    for (at, entry) in entries.iter().enumerate() {
+        let operation = match entry.str_at("/operation") {
+            "Apply" => Operation::Apply,
+            "Update" => Operation::Update,
+            _ => return Err(ManagedFieldsError::Operation),
+        };
+        let api_version = entry.str_at("/apiVersion").to_owned();
+        if api_version.is_empty() {
+            return Err(ManagedFieldsError::ApiVersion);
+        }
+        let fields_type = entry.str_at("/fieldsType");
+        if fields_type != "FieldsV1" {
+            return Err(ManagedFieldsError::FieldsType(fields_type.to_owned(), at));
+        }
+        let manager = Manager {
+            name: entry.str_at("/manager").to_owned(),
+            operation,
+            api_version: match operation {
+                Operation::Apply => String::new(),
+                Operation::Update => api_version.clone(),
+            },
+            subresource: entry.str_at("/subresource").to_owned(),
+        };
+        let owned = Owned {
+            set: match entry.at("/fieldsV1") {
+                none if none.is_null() => FieldSet::new(),
+                tree => FieldSet::decode(tree)?,
+            },
+            api_version,
+            time: read_time(entry.str_at("/time"))?,
+        };
+        managers.insert(manager, owned);
+    }
+    Ok(managers)
+}
+
+fn read_time(text: &str) -> Result<Option<Time>, ManagedFieldsError> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let time = text.parse();
+    time.map(Some)
+        .map_err(|_| ManagedFieldsError::Time(text.to_owned()))
+}
+
+/// The list of entries in the order upstream keeps.
+pub(super) fn encode(managers: &Managers) -> Vec<Doc> {
+    let mut sorted: Vec<(&Manager, &Owned)> = managers.iter().collect();
+    sorted.sort_by_key(|(manager, owned)| {
+        let seconds = owned.time.map_or(0, Time::unix);
+        let api_version = &owned.api_version;
+        let Manager {
+            name, subresource, ..
+        } = manager;
+        (manager.operation, seconds, name, api_version, subresource)
+    });
+    let entries = sorted.into_iter().map(|(manager, owned)| {
+        let mut entry = vec![
+            ("apiVersion", Doc::from(&owned.api_version)),
+            ("fieldsType", Doc::from("FieldsV1")),
+            ("fieldsV1", owned.set.encode()),
+            ("operation", Doc::from(manager.operation.name())),
+        ];
+        if !manager.name.is_empty() {
+            entry.push(("manager", Doc::from(&manager.name)));
+        }
+        if !manager.subresource.is_empty() {
+            entry.push(("subresource", Doc::from(&manager.subresource)));
+        }
+        if let Some(time) = owned.time {
+            entry.push(("time", Doc::from(time.to_string())));
+        }
+        entry.into_iter().collect::<Object>().into()
+    });
+    entries.collect()
+}

@@ -1,0 +1,170 @@
+//! Sets of fields.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use windlass_core::Str;
+
+use super::element::PathElement;
+use super::schema::Schema;
+
+/// A set of paths into an object, kept as a tree.
+///
+/// A path and the paths below it are members on their own: a map may be in the set without its
+/// keys, and keys without their map.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FieldSet {
+    pub(super) members: BTreeSet<PathElement>,
+    /// Sets below a step; never empty ones.
+    pub(super) children: BTreeMap<PathElement, Self>,
+}
+
+impl FieldSet {
+    /// The set without members.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A set of paths that lead through fields only, such as `["metadata", "name"]`.
+    #[must_use]
+    pub fn of_fields(paths: &[&[&str]]) -> Self {
+        let mut set = Self::new();
+        for path in paths {
+            let path: Vec<_> = path
+                .iter()
+                .map(|it| PathElement::Field(Str::new(it)))
+                .collect();
+            set.insert(&path);
+        }
+        set
+    }
+
+    /// Whether there is no member.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.members.is_empty() && self.children.is_empty()
+    }
+
+    /// Adds a path. The root cannot be a member.
+    pub fn insert(&mut self, path: &[PathElement]) {
+        let Some((last, way)) = path.split_last() else {
+            return;
+        };
+        let mut set = self;
+        for step in way {
+            if !set.children.contains_key(step) {
+                set.children.insert(step.clone(), Self::new());
+            }
+            set = set
+                .children
+                .get_mut(step)
+                .expect("invariant: the child was made");
+        }
+        set.members.insert(last.clone());
+    }
+
+    /// What is in this set or the other.
+    #[must_use]
+    pub fn union(mut self, other: &Self) -> Self {
+        self.members.extend(other.members.iter().cloned());
+        for (step, theirs) in &other.children {
+            let ours = self.children.remove(step).unwrap_or_default();
+            self.children.insert(step.clone(), ours.union(theirs));
+        }
+        self
+    }
+
+    /// What is in both sets.
+    #[must_use]
+    pub fn intersection(&self, other: &Self) -> Self {
+        let both = self.children.iter().filter_map(|(step, ours)| {
+            let both = ours.intersection(other.children.get(step)?);
+            (!both.is_empty()).then(|| (step.clone(), both))
+        });
+        Self {
+            members: self.members.intersection(&other.members).cloned().collect(),
+            children: both.collect(),
+        }
+    }
+
+    /// What is in this set and not in the other.
+    #[must_use]
+    pub fn difference(&self, other: &Self) -> Self {
+        let left = self.children.iter().filter_map(|(step, ours)| {
+            let left = match other.children.get(step) {
+                Some(theirs) => ours.difference(theirs),
+                None => ours.clone(),
+            };
+            (!left.is_empty()).then(|| (step.clone(), left))
+        });
+        Self {
+            members: self.members.difference(&other.members).cloned().collect(),
+            children: left.collect(),
+        }
+    }
+
+    /// What is in this set and neither in the other nor below one of its members.
+    #[must_use]
+    pub fn difference_below(&self, other: &Self) -> Self {
+        let left = self.children.iter().filter_map(|(step, ours)| {
+            if other.members.contains(step) {
+                return None;
+            }
+            let left = match other.children.get(step) {
+                Some(theirs) => ours.difference_below(theirs),
+                None => ours.clone(),
+            };
+            (!left.is_empty()).then(|| (step.clone(), left))
+        });
+        Self {
+            members: self.members.difference(&other.members).cloned().collect(),
+            children: left.collect(),
+        }
+    }
+
+    /// This set, and every declared field that something below it is in the set of.
+    pub(super) fn with_named_fields<S: Schema>(&self, schema: Option<S>) -> Self {
+        let mut named = Self {
+            members: self.members.clone(),
+            children: BTreeMap::new(),
+        };
+        for (step, child) in &self.children {
+            let inner = match (step, schema) {
+                (PathElement::Field(name), Some(schema)) => {
+                    if schema.is_declared(name) {
+                        named.members.insert(step.clone());
+                    }
+                    schema.field(name)
+                }
+                (PathElement::Key(_), Some(schema)) => schema.item(),
+                _ => None,
+            };
+            named
+                .children
+                .insert(step.clone(), child.with_named_fields(inner));
+        }
+        named
+    }
+
+    /// All paths in order, each as text.
+    #[must_use]
+    pub fn paths(&self) -> Vec<String> {
+        let mut paths = Vec::new();
+        self.collect_paths("", &mut paths);
+        paths
+    }
+
+    fn collect_paths(&self, prefix: &str, out: &mut Vec<String>) {
+        out.extend(self.members.iter().map(|step| format!("{prefix}{step}")));
+        for (step, child) in &self.children {
+            child.collect_paths(&format!("{prefix}{step}"), out);
+        }
+    }
+}
+
+impl fmt::Display for FieldSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.paths().join("\n"))
+    }
+}

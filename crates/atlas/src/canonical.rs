@@ -1,0 +1,84 @@
+//! Objects as upstream writes them.
+
+use windlass_core::{Doc, Kind, Object, Quantity, Str};
+
+use crate::table::{Field, Shape, Type};
+use crate::zero::{is_left_out, is_scalar, zero};
+
+/// An object as upstream's typed form of it would be written: unknown fields are gone, empty ones
+/// are left out or stand there as zero, and quantities have their canonical form.
+///
+/// A value that does not fit its field stays as it is; finding those is for validation.
+#[must_use]
+pub fn canonical(kind: &'static Type, object: &Doc) -> Doc {
+    message(kind, object)
+}
+
+fn message(of: &'static Type, doc: &Doc) -> Doc {
+    let mut fields = Vec::new();
+    match doc.kind() {
+        Kind::Object(object) => collect(of, object, &mut fields),
+        Kind::Null => collect(of, &Object::empty(), &mut fields),
+        _ => return doc.clone(),
+    }
+    Object::new(fields).into()
+}
+
+fn collect(of: &'static Type, object: &Object, out: &mut Vec<(Str, Doc)>) {
+    for field in of.own_fields() {
+        let given = object.get(field.name()).filter(|value| !value.is_null());
+        let value = match given {
+            Some(value) => Some(convert(field.shape(), value)),
+            None => absent(field),
+        };
+        match value {
+            Some(value) if is_left_out(field, &value) => {}
+            Some(value) => out.push((field.key().clone(), value)),
+            None if field.omits_empty() => {}
+            None => out.push((field.key().clone(), Doc::NULL)),
+        }
+    }
+    for inlined in of.inlined() {
+        collect(inlined.of.get(), object, out);
+    }
+}
+
+/// The value of a field that is not given; `None` where upstream can tell that it is not.
+fn absent(field: &'static Field) -> Option<Doc> {
+    if field.is_pointer() {
+        return None;
+    }
+    match field.shape() {
+        Shape::Bytes | Shape::List(_) | Shape::WrappedList(_) | Shape::Map(_) | Shape::Any => None,
+        shape if is_scalar(shape) => Some(zero(shape)),
+        Shape::Message(of) => Some(message(of.get(), &Doc::NULL)),
+        Shape::Quantity => Some(Doc::from("0")),
+        Shape::IntOrString => Some(Doc::from(0)),
+        _ => Some(Doc::NULL),
+    }
+}
+
+fn convert(shape: &'static Shape, value: &Doc) -> Doc {
+    match (shape, value.kind()) {
+        (Shape::Message(of), _) => message(of.get(), value),
+        (Shape::List(inner), Kind::Array(items)) => {
+            let items = items.iter().map(|item| convert(inner, item));
+            items.collect::<Vec<_>>().into()
+        }
+        (Shape::Map(inner), Kind::Object(object)) => {
+            let entries = object.iter();
+            let entries = entries.map(|(key, value)| (key.clone(), convert(inner, value)));
+            entries.collect::<Object>().into()
+        }
+        (Shape::Quantity, Kind::Str(text)) => quantity(text).unwrap_or_else(|| value.clone()),
+        (Shape::Quantity, Kind::Int(_) | Kind::UInt(_) | Kind::Float(_)) => {
+            quantity(&value.to_string()).unwrap_or_else(|| value.clone())
+        }
+        _ => value.clone(),
+    }
+}
+
+fn quantity(text: &str) -> Option<Doc> {
+    let quantity: Quantity = text.trim().parse().ok()?;
+    Some(quantity.to_string().into())
+}

@@ -1,0 +1,151 @@
+//! Service account tokens and the reviews of who somebody is.
+
+use windlass_contract::{Scope, cases};
+use windlass_core::{Doc, doc};
+
+cases![
+    token_is_issued,
+    token_proves_its_service_account,
+    token_ends_with_its_service_account,
+    token_review_knows_a_token,
+    token_review_refuses_a_forgery,
+    short_token_is_refused,
+    token_of_a_missing_account_is_not_found,
+    token_with_other_audiences_is_no_credential,
+    self_review_names_the_user,
+    changed_token_is_refused,
+];
+
+async fn issued(t: &Scope) -> Doc {
+    t.made("serviceaccounts", &doc!({ "metadata": { "name": "bot" } }))
+        .await;
+    t.create("serviceaccounts/bot/token", &doc!({ "spec": {} }))
+        .await
+        .is(201)
+}
+
+async fn token_is_issued(t: &Scope) {
+    let request = issued(t).await;
+    assert_eq!(request.at("/kind"), "TokenRequest");
+    assert_eq!(request.at("/spec/expirationSeconds"), 3600);
+    assert_eq!(request.at("/spec/audiences").items().len(), 1);
+    assert_eq!(request.str_at("/status/token").split('.').count(), 3);
+    assert!(request.str_at("/status/expirationTimestamp").ends_with('Z'));
+}
+
+async fn token_proves_its_service_account(t: &Scope) {
+    let request = issued(t).await;
+    let bot = t.with_token(request.str_at("/status/token"));
+    let message = format!(
+        "pods is forbidden: User \"system:serviceaccount:{0}:bot\" cannot list resource \"pods\" \
+         in API group \"\" in the namespace \"{0}\"",
+        t.namespace()
+    );
+    bot.get("pods").await.fails(403, "Forbidden").says(&message);
+}
+
+async fn token_ends_with_its_service_account(t: &Scope) {
+    t.made("serviceaccounts", &doc!({ "metadata": { "name": "bot" } }))
+        .await;
+    // The real server remembers for a while what it thought of a token, and learns of the
+    // deletion a moment later, so each try needs a token that it has not seen.
+    let mut tokens = Vec::new();
+    for _ in 0..50 {
+        let request = t
+            .create("serviceaccounts/bot/token", &doc!({ "spec": {} }))
+            .await
+            .is(201);
+        tokens.push(request.str_at("/status/token").to_owned());
+    }
+    t.with_token(&tokens.remove(0)).get("/api").await.is(200);
+    t.delete("serviceaccounts/bot").await.is(200);
+    for token in tokens {
+        let answer = t.with_token(&token).get("/api").await;
+        if answer.code() == 401 {
+            return;
+        }
+    }
+    panic!("the tokens outlive their service account");
+}
+
+async fn token_review_knows_a_token(t: &Scope) {
+    let request = issued(t).await;
+    let review = doc!({ "spec": { "token": (request.at("/status/token")) } });
+    let review = t.create("tokenreviews", &review).await.is(201);
+    assert_eq!(review.at("/status/authenticated"), true);
+    let name = format!("system:serviceaccount:{}:bot", t.namespace());
+    assert_eq!(review.at("/status/user/username"), name.as_str());
+    let of_namespace = format!("system:serviceaccounts:{}", t.namespace());
+    let groups = doc!([
+        "system:serviceaccounts",
+        of_namespace,
+        "system:authenticated"
+    ]);
+    assert_eq!(review.at("/status/user/groups"), &groups);
+    assert_eq!(
+        review.at("/status/audiences"),
+        request.at("/spec/audiences")
+    );
+}
+
+async fn token_review_refuses_a_forgery(t: &Scope) {
+    let review = doc!({ "spec": { "token": "forged" } });
+    let review = t.create("tokenreviews", &review).await.is(201);
+    assert!(review.at("/status/authenticated").is_null());
+    assert!(!review.str_at("/status/error").is_empty());
+}
+
+async fn short_token_is_refused(t: &Scope) {
+    t.made("serviceaccounts", &doc!({ "metadata": { "name": "bot" } }))
+        .await;
+    let request = doc!({ "spec": { "expirationSeconds": 5 } });
+    let answer = t.create("serviceaccounts/bot/token", &request).await;
+    answer
+        .fails(422, "Invalid")
+        .because("FieldValueInvalid", "spec.expirationSeconds")
+        .mentions("may not specify a duration less than 10 minutes");
+}
+
+async fn token_of_a_missing_account_is_not_found(t: &Scope) {
+    let answer = t
+        .create("serviceaccounts/none/token", &doc!({ "spec": {} }))
+        .await;
+    answer
+        .fails(404, "NotFound")
+        .says("serviceaccounts \"none\" not found");
+}
+
+async fn token_with_other_audiences_is_no_credential(t: &Scope) {
+    t.made("serviceaccounts", &doc!({ "metadata": { "name": "bot" } }))
+        .await;
+    let request = doc!({ "spec": { "audiences": ["elsewhere"] } });
+    let request = t
+        .create("serviceaccounts/bot/token", &request)
+        .await
+        .is(201);
+    assert_eq!(request.at("/spec/audiences"), &doc!(["elsewhere"]));
+    let bot = t.with_token(request.str_at("/status/token"));
+    bot.get("/api").await.fails(401, "Unauthorized");
+}
+
+async fn self_review_names_the_user(t: &Scope) {
+    let ann = t.as_user("ann").with_header("impersonate-group", "writers");
+    let review = ann.create("selfsubjectreviews", &doc!({})).await.is(201);
+    assert_eq!(review.at("/status/userInfo/username"), "ann");
+    assert_eq!(
+        review.at("/status/userInfo/groups"),
+        &doc!(["writers", "system:authenticated"])
+    );
+}
+
+async fn changed_token_is_refused(t: &Scope) {
+    let request = issued(t).await;
+    let token = request.str_at("/status/token");
+    let (body, signature) = token.rsplit_once('.').expect("three parts");
+    let first = if signature.starts_with('A') { 'B' } else { 'A' };
+    let forged = format!("{body}.{first}{}", &signature[1..]);
+    t.with_token(&forged)
+        .get("/api")
+        .await
+        .fails(401, "Unauthorized");
+}

@@ -1,0 +1,40 @@
+//! What a reconcile asks for when it succeeds.
+
+use std::time::Duration;
+
+/// What happens to a key after a successful reconcile. Its failures are forgotten either way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[must_use = "an action is what a reconcile returns"]
+pub struct Action {
+    requeue_after: Option<Duration>,
+    priority: Option<i32>,
+}
+
+impl Action {
+    /// Nothing more to do until something changes.
+    pub fn done() -> Self {
+        Self::default()
+    }
+
+    /// Looks at the key again after this time, if nothing changes before.
+    pub fn requeue_after(delay: Duration) -> Self {
+        Self {
+            requeue_after: Some(delay),
+            priority: None,
+        }
+    }
+
+    /// Queues the key with another priority than the one it came with.
+    pub fn priority(mut self, priority: i32) -> Self {
+        self.priority = Some(priority);
+        self
+    }
+
+    pub(crate) fn delay(&self) -> Option<Duration> {
+        self.requeue_after
+    }
+
+    pub(crate) fn chosen_priority(&self) -> Option<i32> {
+        self.priority
+    }
+}

@@ -1,0 +1,114 @@
+//! From a description of a controller to one that has its caches and its queue.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use windlass_cache::{AddError, InformerFactory, Registration, SharedInformer};
+use windlass_client::RestClient;
+use windlass_core::Env;
+use windlass_queue::WorkQueue;
+
+use super::{
+    Controller,
+    limiter::Noted,
+    run::{BoundController, Parts},
+    source::{Enqueue, Source},
+};
+use crate::{
+    EventRecorder, ResourceKind, context::Shared, freshness::Freshness, journal::Journal,
+    metrics::Metrics, shutdown::Shutdown,
+};
+
+/// What a controller is given.
+pub(crate) struct Supplies {
+    pub(crate) client: RestClient,
+    pub(crate) factory: InformerFactory,
+    pub(crate) recorder: EventRecorder,
+    pub(crate) env: Env,
+    pub(crate) metrics: Metrics,
+    pub(crate) shutdown: Shutdown,
+}
+
+impl Controller {
+    /// Asks for the informers and registers the handlers. From then on the queue fills; workers
+    /// come with the run.
+    pub(crate) fn bind(self, supplies: Supplies) -> Result<BoundController, AddError> {
+        let (limiter, verdict) = Noted::new(self.limiter);
+        let queue = WorkQueue::builder()
+            .name(self.name.clone())
+            .limiter(limiter)
+            .build();
+        let (journal, freshness) = (Arc::new(Journal::new()), Arc::new(Freshness::new()));
+        let (mut kinds, mut registrations) = (Vec::new(), Vec::new());
+        for source in self.sources {
+            let informer = informer(&supplies.factory, &source);
+            let enqueue = |source: Source| {
+                let resource = source.kind.gvr().group_resource();
+                let (queue, journal) = (queue.clone(), journal.clone());
+                let (filters, freshness) = (source.filters, freshness.clone());
+                let mapper = source.mapper?;
+                Some(Enqueue {
+                    resource,
+                    mapper,
+                    filters,
+                    queue,
+                    journal,
+                    freshness,
+                })
+            };
+            kinds.push((source.kind.clone(), informer.clone()));
+            if let Some(handler) = enqueue(source) {
+                registrations.push(informer.add_handler(handler)?);
+            }
+        }
+        let metrics = supplies
+            .metrics
+            .controller(&self.name, self.options.workers);
+        let shared = Arc::new(shared(self.name, kinds, supplies));
+        let reconcile = self.reconcile;
+        let options = self.options;
+        Ok(BoundController::new(Parts {
+            shared,
+            queue,
+            journal,
+            freshness,
+            registrations,
+            metrics,
+            reconcile,
+            options,
+            verdict,
+            primary: self.primary,
+            doubts: Mutex::default(),
+        }))
+    }
+}
+
+fn informer(factory: &InformerFactory, source: &Source) -> SharedInformer {
+    match &source.spec {
+        Some(spec) => factory.informer_of(spec.clone()),
+        None => factory.dynamic(source.kind.gvr().clone()),
+    }
+}
+
+fn shared(name: String, kinds: Vec<(ResourceKind, SharedInformer)>, supplies: Supplies) -> Shared {
+    let Supplies {
+        client,
+        factory,
+        recorder,
+        env,
+        shutdown,
+        ..
+    } = supplies;
+    Shared {
+        name,
+        client,
+        factory,
+        recorder,
+        env,
+        kinds,
+        shutdown,
+    }
+}
+
+/// The registrations of a controller's handlers.
+pub(super) type Registrations = Vec<Registration>;

@@ -1,0 +1,70 @@
+//! Writes whose answers were lost.
+//!
+//! Such a write may have been carried out, and the cache may not show it yet. The server is asked
+//! how far it has come; a cache that has come as far shows the write, or there was none. What is
+//! left is a request that is still on its way when the server is asked.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::time::sleep;
+use windlass_client::{DynamicClient, Error, ListOptions};
+use windlass_core::{GroupResource, Key, Revision};
+
+use super::run::Parts;
+use crate::{ResourceKind, writes::Doubts};
+
+/// How many objects are looked at to find the newest; beyond that the revision of the list counts.
+const LOOK_LIMIT: u32 = 500;
+
+/// How long to wait before a server that did not answer is asked again.
+const AGAIN_WAIT: Duration = Duration::from_secs(1);
+
+impl Parts {
+    /// Finds out which revisions the caches must reach, and remembers them as written.
+    pub(super) async fn clear_up_all(self: Arc<Self>, key: Key, doubts: Doubts) {
+        for (resource, namespace) in doubts {
+            let Some(kind) = self.kind_of(&resource) else {
+                continue;
+            };
+            let newest = loop {
+                match self.newest(kind, namespace.as_deref()).await {
+                    Ok(newest) => break newest,
+                    Err(error) => tracing::warn!(%key, %error, "cannot clear up a write"),
+                }
+                sleep(AGAIN_WAIT).await;
+            };
+            if let Some(revision) = newest {
+                self.freshness
+                    .wrote(&key, &self.uid_of(&key), resource, revision);
+            }
+        }
+    }
+
+    pub(super) fn kind_of(&self, resource: &GroupResource) -> Option<&ResourceKind> {
+        let mut kinds = self.shared.kinds.iter().map(|(kind, _)| kind);
+        kinds.find(|kind| kind.gvr().group_resource() == *resource)
+    }
+
+    /// The revision of the newest object. A cache moves with its objects, while the revision of a
+    /// list moves with those of every resource: a quiet cache would take minutes to reach that.
+    async fn newest(
+        &self,
+        kind: &ResourceKind,
+        namespace: Option<&str>,
+    ) -> Result<Option<Revision>, Error> {
+        let client = DynamicClient::new(self.shared.client.clone());
+        let mut api = client.resource(kind.gvr().clone());
+        if let Some(namespace) = namespace {
+            api = api.namespaced(namespace);
+        }
+        let list = api.list(&ListOptions::default().limit(LOOK_LIMIT)).await?;
+        if list.head.continue_token().is_empty() {
+            return Ok(list
+                .items
+                .iter()
+                .filter_map(|object| object.meta().revision())
+                .max());
+        }
+        Ok(list.head.resource_version().parse().ok())
+    }
+}

@@ -1,0 +1,209 @@
+//! The life of a controller: wait for the caches, work, drain.
+
+use std::{
+    collections::{HashMap, HashSet},
+    fmt,
+    sync::Arc,
+    time::Duration,
+};
+
+use parking_lot::Mutex;
+use tokio::{
+    task::JoinSet,
+    time::{sleep, timeout},
+};
+use windlass_cache::{SharedInformer, SyncError};
+use windlass_core::Key;
+use windlass_queue::WorkQueue;
+
+use super::{ControllerOptions, bind::Registrations, limiter::Verdict, reconcile::ReconcileFn};
+use crate::{
+    ResourceKind,
+    context::Shared,
+    freshness::{Freshness, Stale},
+    journal::{Cause, Journal},
+    metrics::ControllerMetrics,
+    shutdown::Shutdown,
+    writes::Doubts,
+};
+
+/// How long to wait before a cache that the server refuses is looked at again.
+const REFUSED_WAIT: Duration = Duration::from_secs(1);
+
+/// A controller did not start.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// A cache was not complete in time.
+    #[error("failed to wait for {controller} caches to sync: {resource} was not there after {after:?}{}",
+        .reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}")))]
+    Sync {
+        /// The controller.
+        controller: String,
+        /// The resource whose cache is not complete.
+        resource: String,
+        /// How long it waited.
+        after: Duration,
+        /// What the informer says about it.
+        reason: Option<SyncError>,
+    },
+}
+
+/// A controller with its caches and its queue. Clones are the same controller.
+#[derive(Clone)]
+pub(crate) struct BoundController(Arc<Parts>);
+
+pub(super) struct Parts {
+    pub(super) shared: Arc<Shared>,
+    pub(super) primary: ResourceKind,
+    pub(super) queue: WorkQueue<Key>,
+    pub(super) journal: Arc<Journal>,
+    pub(super) freshness: Arc<Freshness>,
+    pub(super) registrations: Registrations,
+    pub(super) metrics: ControllerMetrics,
+    pub(super) reconcile: ReconcileFn,
+    pub(super) options: ControllerOptions,
+    pub(super) verdict: Verdict,
+    /// What is not known about the writes of each key. An entry lives until the key's next turn.
+    pub(super) doubts: Mutex<HashMap<Key, Doubts>>,
+}
+
+impl BoundController {
+    pub(super) fn new(parts: Parts) -> Self {
+        Self(Arc::new(parts))
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.0.shared.name
+    }
+
+    pub(crate) fn queue(&self) -> &WorkQueue<Key> {
+        &self.0.queue
+    }
+
+    pub(crate) fn why(&self, key: &Key) -> Option<String> {
+        self.0.journal.why(key)
+    }
+
+    /// Waits for the caches, then reconciles until `stop`; reconciles in progress are finished.
+    pub(crate) async fn run(&self, stop: &Shutdown) -> Result<(), StartError> {
+        let name = self.name();
+        tokio::select! {
+            biased;
+            () = stop.requested() => return Ok(()),
+            synced = self.0.wait_for_caches() => synced?,
+        }
+        tracing::info!(
+            controller = name,
+            workers = self.0.options.workers,
+            "Starting workers"
+        );
+        let waiting = Arc::new(Waiting::default());
+        let mut workers = JoinSet::new();
+        for _ in 0..self.0.options.workers {
+            let (parts, stop, waiting) = (self.0.clone(), stop.clone(), waiting.clone());
+            workers.spawn(async move { parts.work(&stop, &waiting).await });
+        }
+        while let Some(ended) = workers.join_next().await {
+            if let Err(error) = ended {
+                tracing::error!(controller = name, %error, "a worker did not end well");
+            }
+        }
+        self.0.queue.shut_down();
+        tracing::info!(controller = name, "All workers finished");
+        Ok(())
+    }
+}
+
+impl Parts {
+    /// Waits until every cache is complete and every handler has seen it.
+    async fn wait_for_caches(&self) -> Result<(), StartError> {
+        let after = self.options.sync_timeout;
+        for (kind, informer) in &self.shared.kinds {
+            let resource = kind.gvr().group_resource().to_string();
+            let mut refusal = None;
+            if timeout(after, synced(informer, &mut refusal))
+                .await
+                .is_err()
+            {
+                let (controller, reason) = (self.shared.name.clone(), refusal);
+                return Err(StartError::Sync {
+                    controller,
+                    resource,
+                    after,
+                    reason,
+                });
+            }
+        }
+        for registration in &self.registrations {
+            registration.wait_for_sync().await;
+        }
+        Ok(())
+    }
+
+    /// Queues a key again after a wait. One wait per key is enough.
+    pub(super) fn wait<F>(self: &Arc<Self>, waiting: &Arc<Waiting>, key: &Key, wait: F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let mut tasks = waiting.0.lock();
+        while tasks.running.try_join_next().is_some() {}
+        if !tasks.keys.insert(key.clone()) {
+            return;
+        }
+        let (parts, waiting, key) = (self.clone(), waiting.clone(), key.clone());
+        tasks.running.spawn(async move {
+            wait.await;
+            waiting.0.lock().keys.remove(&key);
+            parts.journal.caused(&key, Cause::Fresh);
+            parts.queue.add(key);
+        });
+    }
+
+    /// Waits until the caches have caught up.
+    pub(super) async fn reach_all(self: Arc<Self>, stale: Vec<Stale>) {
+        for stale in stale {
+            self.reach(&stale).await;
+        }
+    }
+
+    async fn reach(&self, stale: &Stale) {
+        for informer in self.informers_of(stale) {
+            // An informer that has stopped will not move; the controller stops with it.
+            let _ = informer.wait_for_revision(&stale.written).await;
+        }
+    }
+
+    fn informers_of<'a>(&'a self, stale: &'a Stale) -> impl Iterator<Item = &'a SharedInformer> {
+        let kinds = self.shared.kinds.iter();
+        let of = kinds.filter(|(kind, _)| kind.gvr().group_resource() == stale.resource);
+        of.map(|(_, informer)| informer)
+    }
+}
+
+/// The keys that wait for their caches. Dropping it ends the waits.
+#[derive(Default)]
+pub(super) struct Waiting(Mutex<Waits>);
+
+#[derive(Default)]
+struct Waits {
+    keys: HashSet<Key>,
+    running: JoinSet<()>,
+}
+
+/// Waits for a cache. What the server refuses now it may grant later, as when a kind is installed.
+async fn synced(informer: &SharedInformer, refusal: &mut Option<SyncError>) {
+    while let Err(error) = informer.wait_for_sync().await {
+        if refusal.as_ref() != Some(&error) {
+            tracing::warn!(%error, "a cache cannot sync yet");
+        }
+        *refusal = Some(error);
+        sleep(REFUSED_WAIT).await;
+    }
+}
+
+impl fmt::Debug for BoundController {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "BoundController({})", self.name())
+    }
+}

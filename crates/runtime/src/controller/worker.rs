@@ -1,0 +1,276 @@
+//! One worker: takes a key, reconciles it, and decides what becomes of it.
+
+use std::{any::Any, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+
+use futures_util::FutureExt;
+use tokio::time::Instant;
+use tracing::Instrument;
+use windlass_core::{Key, Uid};
+use windlass_queue::{AddOptions, Item};
+
+use super::run::{Parts, Waiting};
+use crate::{
+    Action, Context, Error, Result,
+    error::Retry,
+    freshness::{Reached, Stale},
+    journal::{Cause, Entry, Pending},
+    metrics::Outcome,
+    shutdown::Shutdown,
+    writes::{Doubts, WriteScope, Writes},
+};
+
+/// What a reconcile has come to, for the journal.
+struct Verdict {
+    outcome: String,
+    next: Option<Duration>,
+}
+
+impl Parts {
+    /// Reconciles keys until `stop`. The key in hand is finished.
+    pub(super) async fn work(self: &Arc<Self>, stop: &Shutdown, waiting: &Arc<Waiting>) {
+        loop {
+            let item = tokio::select! {
+                biased;
+                () = stop.requested() => return,
+                item = self.queue.get() => item,
+            };
+            let Some(item) = item else { return };
+            let doubts = self.doubts.lock().remove(item.key());
+            match (doubts, self.check_freshness(item.key())) {
+                (Some(doubts), _) => self.clear_up(&item, doubts, waiting),
+                (None, Err(stale)) => self.put_off(&item, stale, waiting),
+                (None, Ok(())) => self.process(&item).await,
+            }
+        }
+    }
+
+    fn check_freshness(&self, key: &Key) -> Result<(), Vec<Stale>> {
+        if !self.options.is_freshness_checked {
+            return Ok(());
+        }
+        self.freshness.check(key, |resource| {
+            let kinds = self.shared.kinds.iter();
+            let mut of = kinds.filter(|(kind, _)| kind.gvr().group_resource() == *resource);
+            // Of several caches of one resource the one that is most behind counts.
+            let Some((_, first)) = of.next() else {
+                return Reached::Unknown;
+            };
+            let rest = of.map(|(_, informer)| informer.revision());
+            Reached::Revision(rest.fold(first.revision(), Ord::min))
+        })
+    }
+
+    fn put_off(self: &Arc<Self>, item: &Item<'_, Key>, stale: Vec<Stale>, waiting: &Arc<Waiting>) {
+        for one in &stale {
+            self.metrics.stale(&one.resource);
+            tracing::debug!(controller = self.shared.name, key = %item.key(), reason = %one, "put off");
+        }
+        self.wait(waiting, item.key(), self.clone().reach_all(stale));
+    }
+
+    /// Puts a key off until the server has said how far the caches must come to show a write
+    /// whose answer was lost.
+    fn clear_up(self: &Arc<Self>, item: &Item<'_, Key>, doubts: Doubts, waiting: &Arc<Waiting>) {
+        let key = item.key();
+        for resource in doubts.keys() {
+            self.metrics.stale(resource);
+            tracing::debug!(controller = self.shared.name, %key, %resource, "a write is in doubt");
+        }
+        self.wait(waiting, key, self.clone().clear_up_all(key.clone(), doubts));
+    }
+
+    async fn process(&self, item: &Item<'_, Key>) {
+        let key = item.key();
+        let _active = self.metrics.begin();
+        let (pending, started) = (self.journal.begin(key), Instant::now());
+        let scope = Arc::new(WriteScope::default());
+        let uid = self.uid_of(key);
+        let id = self.shared.env.uid();
+        let span = tracing::info_span!(
+            "reconcile",
+            controller = self.shared.name,
+            object = %key,
+            reconcileID = %id,
+        );
+        let result = self.reconcile(key, &scope).instrument(span.clone()).await;
+        let mut writes = scope.take();
+        self.remember(key, &uid, &mut writes);
+        let verdict = span.in_scope(|| self.decide(item, result, started.elapsed()));
+        self.record(key, pending, started, writes, verdict);
+    }
+
+    /// Which life of the object is reconciled; empty if it is gone.
+    pub(super) fn uid_of(&self, key: &Key) -> Uid {
+        let mut kinds = self.shared.kinds.iter();
+        let primary = kinds.find(|(kind, _)| *kind == self.primary);
+        let object = primary.and_then(|(_, informer)| informer.lister().get(key));
+        object.map_or_else(|| Uid::from(""), |object| object.uid())
+    }
+
+    async fn reconcile(&self, key: &Key, scope: &Arc<WriteScope>) -> Result<Action> {
+        let cx = Context::new(self.shared.clone(), key.clone(), scope.clone());
+        // The function itself may panic before there is a future.
+        let call = async { (self.reconcile)(key.clone(), cx).await };
+        let guarded = scope.follow(AssertUnwindSafe(call).catch_unwind());
+        let ended = match self.options.timeout {
+            None => guarded.await,
+            Some(limit) => match tokio::time::timeout(limit, guarded).await {
+                Ok(ended) => ended,
+                Err(_) => {
+                    self.metrics.timed_out();
+                    return Err(Error::msg(format!(
+                        "reconcile did not end within {limit:?}"
+                    )));
+                }
+            },
+        };
+        ended.unwrap_or_else(|panic| {
+            self.metrics.panicked();
+            Err(Error::msg(format!(
+                "panic: {} [recovered]",
+                panic_text(&*panic)
+            )))
+        })
+    }
+
+    fn remember(&self, key: &Key, uid: &Uid, writes: &mut Writes) {
+        // What no cache shows cannot be read from one that is behind.
+        let mut doubts = std::mem::take(&mut writes.doubts);
+        doubts.retain(|resource, _| self.kind_of(resource).is_some());
+        if self.options.is_freshness_checked && !doubts.is_empty() {
+            self.doubts.lock().insert(key.clone(), doubts);
+        }
+        for (resource, revision) in &writes.revisions {
+            self.freshness
+                .wrote(key, uid, resource.clone(), revision.clone());
+        }
+    }
+
+    fn decide(&self, item: &Item<'_, Key>, result: Result<Action>, took: Duration) -> Verdict {
+        match result {
+            Ok(action) => self.succeeded(item, action, took),
+            Err(error) => self.failed(item, &error, took),
+        }
+    }
+
+    fn succeeded(&self, item: &Item<'_, Key>, action: Action, took: Duration) -> Verdict {
+        let key = item.key();
+        self.queue.forget(key);
+        let Some(delay) = action.delay() else {
+            self.metrics.reconciled(Outcome::Success, took);
+            return Verdict {
+                outcome: "done".to_owned(),
+                next: None,
+            };
+        };
+        self.metrics.reconciled(Outcome::RequeueAfter, took);
+        let priority = action.chosen_priority().unwrap_or(item.priority());
+        self.queue.add_with(
+            key.clone(),
+            AddOptions {
+                priority,
+                after: Some(delay),
+                rate_limited: false,
+            },
+        );
+        Verdict {
+            outcome: "done for now".to_owned(),
+            next: Some(delay),
+        }
+    }
+
+    fn failed(&self, item: &Item<'_, Key>, error: &Error, took: Duration) -> Verdict {
+        let key = item.key();
+        self.metrics.reconciled(Outcome::Error, took);
+        let next = match error.retry() {
+            Retry::Never => {
+                self.metrics.terminal();
+                self.queue.forget(key);
+                tracing::error!(%error, "Reconciler error, not retried");
+                None
+            }
+            Retry::After(delay) => {
+                tracing::error!(%error, ?delay, "Reconciler error");
+                let (after, priority) = (Some(delay), item.priority());
+                self.queue.add_with(
+                    key.clone(),
+                    AddOptions {
+                        priority,
+                        after,
+                        rate_limited: false,
+                    },
+                );
+                Some(delay)
+            }
+            Retry::Backoff => self.retry(item, error),
+        };
+        Verdict {
+            outcome: format!("failed: {error}"),
+            next,
+        }
+    }
+
+    /// Queues a failed key again, unless it has had enough retries.
+    fn retry(&self, item: &Item<'_, Key>, error: &Error) -> Option<Duration> {
+        let key = item.key();
+        let failures = self.queue.num_requeues(key);
+        if self
+            .options
+            .retries_limit
+            .is_some_and(|limit| failures >= limit)
+        {
+            self.metrics.dropped();
+            self.queue.forget(key);
+            tracing::error!(%error, retries = failures, "Dropping key out of the queue");
+            return None;
+        }
+        let (priority, rate_limited) = (item.priority(), true);
+        self.queue.add_with(
+            key.clone(),
+            AddOptions {
+                priority,
+                after: None,
+                rate_limited,
+            },
+        );
+        let verdict = self.verdict.lock().clone();
+        let delay = verdict.filter(|(of, _)| of == key).map(|(_, delay)| delay);
+        tracing::error!(%error, retries = failures, ?delay, "Reconciler error");
+        delay
+    }
+
+    fn record(
+        &self,
+        key: &Key,
+        pending: Pending,
+        started: Instant,
+        writes: Writes,
+        verdict: Verdict,
+    ) {
+        let now = Instant::now();
+        let failures = self.queue.num_requeues(key);
+        let next_due = verdict.next.and_then(|delay| now.checked_add(delay));
+        if verdict.next.is_some() {
+            self.journal.caused(key, Cause::Again);
+        }
+        self.journal.end(
+            key,
+            Entry {
+                pending,
+                started,
+                took: now - started,
+                writes: writes.list,
+                write_count: writes.count,
+                outcome: verdict.outcome,
+                failures,
+                next_due,
+            },
+        );
+    }
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("of unknown cause")
+}

@@ -1,0 +1,253 @@
+//! The way from a controller to the sinks.
+
+use std::{fmt, sync::Arc};
+
+use parking_lot::Mutex;
+use tokio::{sync::mpsc, task::JoinHandle};
+use windlass_core::{Doc, Env};
+
+use super::{
+    correlate::CorrelatorOptions,
+    event::{Event, EventType, Reference, Source},
+    sink::{EventSink, SinkLoop},
+};
+use crate::{
+    metrics::{EventMetrics, Metrics},
+    shutdown::Shutdown,
+};
+
+/// How many events wait for one sink; further ones are dropped and counted.
+pub const QUEUE_LIMIT: usize = 1000;
+
+/// Passes events on to any number of sinks. Each sink has a queue, a memory and a pace of its own
+/// and hears of the events since it joined.
+///
+/// Clones share the sinks.
+#[derive(Clone)]
+pub struct EventBroadcaster {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    env: Env,
+    metrics: EventMetrics,
+    shutdown: Shutdown,
+    sinks: Mutex<Sinks>,
+}
+
+#[derive(Default)]
+struct Sinks {
+    queues: Vec<mpsc::Sender<Arc<Event>>>,
+    tasks: Vec<JoinHandle<()>>,
+    is_closed: bool,
+}
+
+impl EventBroadcaster {
+    /// A broadcaster without sinks.
+    #[must_use]
+    pub fn new(env: Env) -> Self {
+        Self::with_metrics(env, EventMetrics::default())
+    }
+
+    pub(crate) fn with_metrics(env: Env, metrics: EventMetrics) -> Self {
+        let (shutdown, sinks) = (Shutdown::new(), Mutex::default());
+        Self {
+            shared: Arc::new(Shared {
+                env,
+                metrics,
+                shutdown,
+                sinks,
+            }),
+        }
+    }
+
+    /// Stores events from now on. Must be called inside a tokio runtime.
+    pub fn start_sink(&self, sink: impl EventSink) {
+        self.start_sink_with(sink, CorrelatorOptions::default());
+    }
+
+    /// Stores events from now on, under other limits.
+    pub fn start_sink_with(&self, sink: impl EventSink, options: CorrelatorOptions) {
+        let Shared {
+            env,
+            metrics,
+            shutdown,
+            ..
+        } = &*self.shared;
+        let (env, metrics, shutdown) = (env.clone(), metrics.clone(), shutdown.clone());
+        let worker = SinkLoop {
+            sink,
+            env,
+            metrics,
+            shutdown,
+            options,
+        };
+        self.start(|events| tokio::spawn(worker.run(events)));
+    }
+
+    /// Calls a function with every event from now on.
+    pub fn start_watcher(&self, watcher: impl Fn(&Event) + Send + 'static) {
+        self.start(|mut events| {
+            tokio::spawn(async move {
+                while let Some(event) = events.recv().await {
+                    watcher(&event);
+                }
+            })
+        });
+    }
+
+    /// Logs every event from now on.
+    pub fn start_logging(&self) {
+        self.start_watcher(|event| {
+            let Reference {
+                kind,
+                api_version,
+                namespace,
+                name,
+                field_path,
+                ..
+            } = &event.involved;
+            tracing::info!(
+                object = %windlass_core::Key::new(namespace, name),
+                fieldPath = field_path,
+                kind,
+                apiVersion = api_version,
+                r#type = %event.event_type,
+                reason = event.reason,
+                message = event.message,
+                "Event occurred"
+            );
+        });
+    }
+
+    fn start(&self, spawn: impl FnOnce(mpsc::Receiver<Arc<Event>>) -> JoinHandle<()>) {
+        let (queue, events) = mpsc::channel(QUEUE_LIMIT);
+        let mut sinks = self.shared.sinks.lock();
+        if !sinks.is_closed {
+            sinks.queues.push(queue);
+            sinks.tasks.push(spawn(events));
+        }
+    }
+
+    /// The recorder of a component.
+    #[must_use]
+    pub fn recorder(&self, component: &str) -> EventRecorder {
+        let host = String::new();
+        let source = Source {
+            component: component.to_owned(),
+            host,
+        };
+        EventRecorder {
+            broadcaster: self.clone(),
+            source: Arc::new(source),
+        }
+    }
+
+    /// Takes no more events, and waits until those that are queued were tried once.
+    pub async fn shut_down(&self) {
+        self.shared.shutdown.trigger();
+        let tasks = {
+            let mut sinks = self.shared.sinks.lock();
+            sinks.is_closed = true;
+            sinks.queues.clear();
+            std::mem::take(&mut sinks.tasks)
+        };
+        for task in tasks {
+            if let Err(error) = task.await {
+                tracing::error!(%error, "an event sink did not end well");
+            }
+        }
+    }
+
+    /// How many events wait for the slowest sink.
+    #[must_use]
+    pub fn pending(&self) -> usize {
+        let sinks = self.shared.sinks.lock();
+        let waiting = |queue: &mpsc::Sender<_>| queue.max_capacity() - queue.capacity();
+        sinks.queues.iter().map(waiting).max().unwrap_or(0)
+    }
+
+    /// What happens to the events.
+    #[must_use]
+    pub fn metrics(&self) -> &Metrics {
+        self.shared.metrics.all()
+    }
+
+    fn send(&self, event: Event) {
+        let component = event.source.component.clone();
+        let event = Arc::new(event);
+        let sinks = self.shared.sinks.lock();
+        if sinks.is_closed {
+            self.shared.metrics.dropped(&component);
+            tracing::error!(event = %event.name, "unable to record event: the recorder is shut down");
+            return;
+        }
+        for queue in &sinks.queues {
+            if queue.try_send(event.clone()).is_err() {
+                self.shared.metrics.dropped(&component);
+                tracing::error!(event = %event.name, "unable to record event: too many queued events");
+            }
+        }
+    }
+}
+
+impl fmt::Debug for EventBroadcaster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sinks = self.shared.sinks.lock();
+        f.debug_struct("EventBroadcaster")
+            .field("sinks", &sinks.queues.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Records events in the name of one component. Recording never waits.
+#[derive(Clone, Debug)]
+pub struct EventRecorder {
+    broadcaster: EventBroadcaster,
+    source: Arc<Source>,
+}
+
+impl EventRecorder {
+    /// The same component on a machine of this name.
+    #[must_use]
+    pub fn on_host(mut self, host: &str) -> Self {
+        Arc::make_mut(&mut self.source).host = host.to_owned();
+        self
+    }
+
+    /// Tells about an object that says its own kind.
+    pub fn event(&self, object: &Doc, event_type: EventType, reason: &str, message: &str) {
+        self.event_on(Reference::to(object), event_type, reason, message);
+    }
+
+    /// Tells about an object by reference.
+    pub fn event_on(&self, object: Reference, event_type: EventType, reason: &str, message: &str) {
+        self.annotated(object, &[], event_type, reason, message);
+    }
+
+    /// Tells about an object, with further facts.
+    pub fn annotated(
+        &self,
+        object: Reference,
+        annotations: &[(&str, &str)],
+        event_type: EventType,
+        reason: &str,
+        message: &str,
+    ) {
+        if object.kind.is_empty() || object.name.is_empty() {
+            tracing::error!(
+                ?object,
+                reason,
+                "could not construct a reference, no event is recorded"
+            );
+            return;
+        }
+        let env = &self.broadcaster.shared.env;
+        let mut event = Event::new(env, &self.source, object, event_type, reason, message);
+        let pairs = annotations
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+        event.annotations = pairs.collect();
+        self.broadcaster.send(event);
+    }
+}

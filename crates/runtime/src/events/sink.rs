@@ -1,0 +1,224 @@
+//! Where events are stored.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use tokio::{
+    sync::mpsc,
+    time::{Instant, sleep_until},
+};
+use windlass_client::{Cause, RestClient};
+use windlass_core::{Doc, Env};
+
+use super::{
+    correlate::{Correlated, Correlator, CorrelatorOptions},
+    event::Event,
+};
+use crate::{metrics::EventMetrics, shutdown::Shutdown};
+
+/// How often the writing of one event is tried.
+pub const ATTEMPTS_LIMIT: u32 = 12;
+
+/// The wait between two attempts. The first wait is a random part of it, so that controllers that
+/// lost the same server do not come back together.
+pub const RETRY_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Of how many series the last event is kept that was held back.
+const OWED_LIMIT: usize = 1024;
+
+/// Why an event was not stored.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SinkError {
+    /// The server refused it, or it cannot be written at all: trying again is in vain.
+    #[error("{0}")]
+    Refused(String),
+    /// The object to be patched is gone.
+    #[error("{0}")]
+    NotFound(String),
+    /// The server was not reached, or answered with something else than an event.
+    #[error("{0}")]
+    Unreachable(String),
+}
+
+/// Stores events.
+pub trait EventSink: Send + Sync + 'static {
+    /// Creates an event.
+    fn create(
+        &self,
+        namespace: &str,
+        event: &Doc,
+    ) -> impl Future<Output = Result<Doc, SinkError>> + Send;
+
+    /// Changes an event that exists.
+    fn patch(
+        &self,
+        namespace: &str,
+        name: &str,
+        patch: &Doc,
+    ) -> impl Future<Output = Result<Doc, SinkError>> + Send;
+}
+
+impl EventSink for RestClient {
+    async fn create(&self, namespace: &str, event: &Doc) -> Result<Doc, SinkError> {
+        let path = format!("/api/v1/namespaces/{namespace}/events");
+        Ok(self.post(path).doc(event).into_doc().await?)
+    }
+
+    async fn patch(&self, namespace: &str, name: &str, patch: &Doc) -> Result<Doc, SinkError> {
+        let path = format!("/api/v1/namespaces/{namespace}/events/{name}");
+        let body = patch.to_json();
+        let request = Self::patch(self, path).body("application/merge-patch+json", body);
+        Ok(request.into_doc().await?)
+    }
+}
+
+impl From<windlass_client::Error> for SinkError {
+    fn from(error: windlass_client::Error) -> Self {
+        let text = error.to_string();
+        match error.cause() {
+            Cause::Status(status) if status.is_not_found() => Self::NotFound(text),
+            Cause::Status(_) | Cause::Malformed(_) | Cause::Encode(_) => Self::Refused(text),
+            _ => Self::Unreachable(text),
+        }
+    }
+}
+
+/// Takes events from a queue and stores them, one after another.
+pub(super) struct SinkLoop<S> {
+    pub(super) sink: S,
+    pub(super) env: Env,
+    pub(super) metrics: EventMetrics,
+    pub(super) shutdown: Shutdown,
+    pub(super) options: CorrelatorOptions,
+}
+
+/// What one sink remembers.
+struct Memory {
+    correlator: Correlator,
+    /// The last event of each series that was held back since it was told. Told when the
+    /// allowance has grown, so that counts are late and not lost. Bounded by [`OWED_LIMIT`].
+    owed: BTreeMap<String, Correlated>,
+    /// When to look at `owed` next.
+    settle_at: Instant,
+}
+
+impl<S: EventSink> SinkLoop<S> {
+    pub(super) async fn run(self, mut events: mpsc::Receiver<Arc<Event>>) {
+        let correlator = Correlator::new(self.env.clone(), self.options);
+        let settle_at = Instant::now() + self.options.spam_refill_interval;
+        let mut memory = Memory {
+            correlator,
+            owed: BTreeMap::new(),
+            settle_at,
+        };
+        loop {
+            tokio::select! {
+                biased;
+                () = sleep_until(memory.settle_at), if !memory.owed.is_empty() => {
+                    self.settle(&mut memory).await;
+                }
+                event = events.recv() => match event {
+                    Some(event) => self.take(&event, &mut memory).await,
+                    None => break,
+                },
+            }
+        }
+        for correlated in std::mem::take(&mut memory.owed).into_values() {
+            self.tell(&correlated, &mut memory).await;
+        }
+    }
+
+    async fn take(&self, event: &Arc<Event>, memory: &mut Memory) {
+        let correlated = memory
+            .correlator
+            .correlate(Event::clone(event), Instant::now());
+        let series = correlated.series().to_owned();
+        if !correlated.is_spam {
+            memory.owed.remove(&series);
+            return self.tell(&correlated, memory).await;
+        }
+        self.metrics
+            .held_back(&event.source.component, &event.reason);
+        if memory.owed.len() < OWED_LIMIT || memory.owed.contains_key(&series) {
+            memory.owed.insert(series, correlated);
+        }
+    }
+
+    /// Tells what was held back, as far as it is allowed by now.
+    async fn settle(&self, memory: &mut Memory) {
+        memory.settle_at = Instant::now() + self.options.spam_refill_interval;
+        let series: Vec<String> = memory.owed.keys().cloned().collect();
+        for series in series {
+            let Some(correlated) = memory.owed.remove(&series) else {
+                continue;
+            };
+            if memory.correlator.may_tell(&correlated, Instant::now()) {
+                self.tell(&correlated, memory).await;
+            } else {
+                memory.owed.insert(series, correlated);
+            }
+        }
+    }
+
+    async fn tell(&self, correlated: &Correlated, memory: &mut Memory) {
+        match self.store(correlated).await {
+            Ok(stored) => {
+                let meta = stored.meta();
+                memory
+                    .correlator
+                    .stored(correlated, meta.name(), meta.resource_version());
+            }
+            Err(error) => {
+                let event = &correlated.event;
+                self.metrics.lost(&event.source.component);
+                tracing::error!(%error, event = %event.name, "unable to write event");
+            }
+        }
+    }
+
+    /// Tries to store an event until it is stored, refused, or given up. After the shutdown there
+    /// is one attempt only.
+    async fn store(&self, correlated: &Correlated) -> Result<Doc, SinkError> {
+        let mut attempt = 1;
+        loop {
+            let error = match self.attempt(correlated).await {
+                Err(SinkError::Unreachable(error)) => SinkError::Unreachable(error),
+                decided => return decided,
+            };
+            if attempt >= ATTEMPTS_LIMIT || self.shutdown.is_requested() {
+                return Err(error);
+            }
+            self.pause(attempt).await;
+            attempt += 1;
+        }
+    }
+
+    async fn attempt(&self, correlated: &Correlated) -> Result<Doc, SinkError> {
+        let event = &correlated.event;
+        let namespace = event.namespace();
+        if correlated.is_repeat {
+            match self
+                .sink
+                .patch(namespace, &event.name, &event.to_patch())
+                .await
+            {
+                Err(SinkError::NotFound(_)) => {}
+                decided => return decided,
+            }
+        }
+        self.sink.create(namespace, &event.to_doc()).await
+    }
+
+    async fn pause(&self, attempt: u32) {
+        let whole = u64::try_from(RETRY_INTERVAL.as_millis()).unwrap_or(u64::MAX);
+        let pause = match attempt {
+            1 => Duration::from_millis(self.env.random_below(whole)),
+            _ => RETRY_INTERVAL,
+        };
+        tokio::select! {
+            biased;
+            () = self.shutdown.requested() => {}
+            () = tokio::time::sleep(pause) => {}
+        }
+    }
+}

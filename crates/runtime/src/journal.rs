@@ -1,0 +1,127 @@
+//! The journal: why a key was reconciled, and what came of it.
+//!
+//! For each key the last few reconciles are kept: the events that caused them, how long the key
+//! waited, what was written, how it ended and when it is due again. Keys that were not touched for
+//! longest are forgotten first. Nothing is formatted before somebody asks.
+
+mod render;
+
+use std::{collections::VecDeque, fmt, time::Duration};
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+use windlass_core::{Doc, GroupResource, Key};
+
+use crate::{lru::Lru, writes::Write};
+
+/// How many keys of one controller are remembered.
+pub const JOURNAL_KEYS_LIMIT: usize = 1024;
+
+/// How many reconciles of one key are remembered.
+pub const JOURNAL_ENTRIES_LIMIT: usize = 8;
+
+/// How many causes of one reconcile are told apart; further ones are counted.
+pub const JOURNAL_CAUSES_LIMIT: usize = 4;
+
+/// The journal of one controller.
+pub(crate) struct Journal {
+    trails: Mutex<Lru<Key, Trail>>,
+}
+
+/// What is known of one key.
+#[derive(Default)]
+pub(crate) struct Trail {
+    /// What has happened since the last reconcile began.
+    pending: Pending,
+    /// The last reconciles, the most recent last.
+    entries: VecDeque<Entry>,
+}
+
+/// What has happened to a key that was not reconciled since.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pending {
+    causes: Vec<Cause>,
+    /// How many causes there were in all.
+    count: usize,
+    since: Option<Instant>,
+}
+
+/// Why a key was queued.
+#[derive(Clone, Debug)]
+pub(crate) enum Cause {
+    /// An object was added, changed or deleted: what it was before, and after.
+    Event {
+        resource: GroupResource,
+        old: Option<Doc>,
+        new: Option<Doc>,
+        is_initial: bool,
+    },
+    /// The reconcile before asked for it, or failed.
+    Again,
+    /// The caches have caught up.
+    Fresh,
+}
+
+/// One reconcile.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) pending: Pending,
+    pub(crate) started: Instant,
+    pub(crate) took: Duration,
+    pub(crate) writes: Vec<Write>,
+    pub(crate) write_count: usize,
+    pub(crate) outcome: String,
+    /// How often the key has failed in a row.
+    pub(crate) failures: u32,
+    pub(crate) next_due: Option<Instant>,
+}
+
+impl Journal {
+    pub(crate) fn new() -> Self {
+        Self {
+            trails: Mutex::new(Lru::new(JOURNAL_KEYS_LIMIT)),
+        }
+    }
+
+    /// A key is queued.
+    pub(crate) fn caused(&self, key: &Key, cause: Cause) {
+        let mut trails = self.trails.lock();
+        let pending = &mut trails.entry(key, Trail::default).pending;
+        pending.count += 1;
+        pending.since.get_or_insert_with(Instant::now);
+        if pending.causes.len() < JOURNAL_CAUSES_LIMIT {
+            pending.causes.push(cause);
+        }
+    }
+
+    /// A reconcile begins: what led to it.
+    pub(crate) fn begin(&self, key: &Key) -> Pending {
+        std::mem::take(&mut self.trails.lock().entry(key, Trail::default).pending)
+    }
+
+    /// A reconcile has ended.
+    pub(crate) fn end(&self, key: &Key, entry: Entry) {
+        let mut trails = self.trails.lock();
+        let entries = &mut trails.entry(key, Trail::default).entries;
+        if entries.len() >= JOURNAL_ENTRIES_LIMIT {
+            entries.pop_front();
+        }
+        entries.push_back(entry);
+    }
+
+    /// The story of a key, as text; `None` if nothing is known of it.
+    pub(crate) fn why(&self, key: &Key) -> Option<String> {
+        let now = Instant::now();
+        let trails = self.trails.lock();
+        let trail = trails.peek(key)?;
+        let (pending, entries) = (trail.pending.clone(), trail.entries.clone());
+        drop(trails);
+        Some(render::story(&pending, entries.iter().rev(), now))
+    }
+}
+
+impl fmt::Debug for Journal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Journal(..)")
+    }
+}

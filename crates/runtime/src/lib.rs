@@ -1,0 +1,75 @@
+//! The runtime of controllers.
+//!
+//! A [`Controller`] watches objects and reconciles their keys; a [`Manager`] runs controllers over
+//! one client and one set of caches, with leader election, events, health, metrics and an orderly
+//! stop. Around them stand the tools of controller authors: [`Expectations`], [`Freshness`],
+//! [`slow_start`], [`RefManager`], [`PodControl`], [`finalizer()`], [`LeaderElector`] and
+//! [`EventRecorder`].
+//!
+//! There is nothing here that knows a particular kind of object except the Lease, the Event and
+//! the Pod.
+
+mod action;
+mod context;
+mod controller;
+mod election;
+mod error;
+mod events;
+mod expectations;
+mod finalizer;
+mod flags;
+mod freshness;
+mod health;
+mod journal;
+mod kind;
+mod logs;
+mod lru;
+mod manager;
+mod metrics;
+mod pod_control;
+mod pods;
+mod ref_manager;
+mod shutdown;
+mod slow_start;
+mod writes;
+
+pub use action::Action;
+pub use context::{Apply, Context};
+pub use controller::{
+    CACHE_SYNC_TIMEOUT, Change, Controller, KeyReconciler, Reconciler, StartError, filters,
+};
+pub use election::{
+    Answer, Election, ElectionOptions, ElectionOptionsError, GuardLayer, GuardService,
+    JITTER_FACTOR, LeaderElector, LeaderGuard, LeadershipLost, LeaseError, LeaseLock, LeaseRecord,
+    NotLeader, Request, Turn,
+};
+pub use error::{Error, Result, Retry};
+pub use events::{
+    AGGREGATE_LIMIT, AGGREGATE_WINDOW, ATTEMPTS_LIMIT, CACHE_LIMIT, Correlated, Correlator,
+    CorrelatorOptions, Event, EventBroadcaster, EventRecorder, EventSink, EventType, QUEUE_LIMIT,
+    RETRY_INTERVAL, Reference, SPAM_BURST, SPAM_REFILL_INTERVAL, SinkError, Source, SpamKey,
+};
+pub use expectations::{EXPECTATIONS_TIMEOUT, Expectations, UidExpectations};
+pub use finalizer::{Finalize, finalizer};
+pub use flags::{
+    BindAddress, ConcurrencyFlags, DurationError, ElectionFlags, Flags, LoggingFormat,
+    parse_duration,
+};
+pub use freshness::{Freshness, Reached, Stale};
+pub use health::{Check, CheckFailed};
+pub use journal::{JOURNAL_CAUSES_LIMIT, JOURNAL_ENTRIES_LIMIT, JOURNAL_KEYS_LIMIT};
+pub use kind::ResourceKind;
+pub use manager::{
+    BuildError, GRACE_PERIOD, Manager, ManagerBuilder, ManagerHandle, RESYNC_PERIOD, RunError,
+    TaskFailure,
+};
+pub use metrics::Metrics;
+pub use pod_control::{PodControl, PodControlError};
+pub use pods::{
+    DeletionRank, POD_DELETION_COST, is_pod_active, is_pod_available, is_pod_claimed, is_pod_ready,
+    is_pod_terminal, is_pod_terminating, pod_available_in,
+};
+pub use ref_manager::{ClaimError, Claimed, RefManager};
+pub use shutdown::Shutdown;
+pub use slow_start::{SlowStart, slow_start};
+pub use writes::Write;

@@ -1,0 +1,333 @@
+//! The run of a manager: start in order, wait, stop in order.
+
+use std::{collections::BTreeSet, fmt, net::SocketAddr, sync::Arc, time::Duration};
+
+use tokio::{
+    task::JoinHandle,
+    time::{Instant, sleep, timeout, timeout_at},
+};
+
+use super::{
+    Inner, Manager,
+    builder::{Grace, Settings},
+    group::{Group, Task},
+    server::Servers,
+};
+use crate::{Check, LeaderElector, controller::CACHE_SYNC_TIMEOUT, health::CheckFailed};
+
+/// How long to wait before a cache that the server refuses is looked at again.
+const REFUSED_WAIT: Duration = Duration::from_secs(1);
+
+/// A task that failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskFailure {
+    /// The name of the task or controller.
+    pub task: String,
+    /// What went wrong.
+    pub error: String,
+}
+
+impl fmt::Display for TaskFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.task, self.error)
+    }
+}
+
+/// Why a manager ended otherwise than by the signal to stop.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// Something that was added cannot run.
+    #[error("{0}")]
+    Added(String),
+    /// An address cannot be listened on.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Why not.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The caches were not complete in time.
+    #[error("failed to wait for caches to sync: {0}")]
+    Sync(String),
+    /// Tasks have failed.
+    #[error("{}", joined(.0))]
+    Failed(Vec<TaskFailure>),
+    /// The Lease could not be renewed. The process must end: another may lead by now.
+    #[error("leader election lost")]
+    LeadershipLost,
+    /// Not everything ended in time.
+    #[error("failed waiting for all runnables to end within grace period of {period:?}: {}{}",
+        .running.iter().cloned().collect::<Vec<_>>().join(", "), also(.failures))]
+    Grace {
+        /// The grace period.
+        period: Duration,
+        /// What was still running.
+        running: BTreeSet<String>,
+        /// What had failed before.
+        failures: Vec<TaskFailure>,
+    },
+}
+
+fn joined(failures: &[TaskFailure]) -> String {
+    failures
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join("; ")
+}
+
+fn also(failures: &[TaskFailure]) -> String {
+    if failures.is_empty() {
+        String::new()
+    } else {
+        format!("; {}", joined(failures))
+    }
+}
+
+/// What the controllers, and whatever else needs a leader, have come to.
+enum Led {
+    /// They were asked to stop, or never started.
+    Stopped {
+        failures: Vec<TaskFailure>,
+        late: BTreeSet<String>,
+    },
+    Lost,
+}
+
+/// What is running.
+struct Running {
+    servers: Servers,
+    tasks: Group,
+    led: JoinHandle<Led>,
+}
+
+impl Manager {
+    /// Runs everything until the signal to stop, or until something fails.
+    ///
+    /// # Errors
+    /// When something fails, or does not end in time. Leadership that is lost is a failure.
+    pub async fn run(self) -> Result<(), RunError> {
+        let inner = self.inner;
+        let settings = std::mem::take(&mut *inner.settings.lock());
+        let tasks = inner.take_tasks()?;
+        let Settings {
+            grace,
+            elector,
+            health_address,
+            metrics_address,
+        } = settings;
+        let servers = Servers::start(&inner, health_address, metrics_address).await?;
+        inner.factory.start();
+        let synced = tokio::select! {
+            biased;
+            () = inner.shutdown.requested() => Ok(false),
+            synced = inner.wait_for_caches() => synced.map(|()| true),
+        };
+        let is_synced = match synced {
+            Ok(is_synced) => is_synced,
+            Err(error) => {
+                inner.stop_rest(servers, deadline(grace)).await;
+                return Err(error);
+            }
+        };
+        if !is_synced {
+            inner.stop_rest(servers, deadline(grace)).await;
+            return Ok(());
+        }
+        let running = inner.start(tasks, elector, servers, grace);
+        inner.supervise(running, grace).await
+    }
+}
+
+impl Inner {
+    fn take_tasks(&self) -> Result<Vec<Task>, RunError> {
+        let mut added = self.added.lock();
+        added.is_started = true;
+        match added.problem.take() {
+            Some(problem) => Err(RunError::Added(problem)),
+            None => Ok(std::mem::take(&mut added.tasks)),
+        }
+    }
+
+    /// Waits until all caches are complete. What the server refuses now it may grant later.
+    async fn wait_for_caches(&self) -> Result<(), RunError> {
+        let mut refusal = None;
+        let synced = async {
+            while let Err(error) = self.factory.wait_for_sync().await {
+                refusal = Some(error.to_string());
+                sleep(REFUSED_WAIT).await;
+            }
+        };
+        let in_time = timeout(CACHE_SYNC_TIMEOUT, synced).await;
+        let text = |_| refusal.unwrap_or_else(|| self.unsynced().join(", "));
+        in_time.map_err(|late| RunError::Sync(text(late)))
+    }
+
+    pub(super) fn unsynced(&self) -> Vec<String> {
+        let informers = self.factory.informers().into_iter();
+        let behind = informers.filter(|(_, informer)| !informer.has_synced());
+        behind
+            .map(|(spec, _)| spec.resource.group_resource().to_string())
+            .collect()
+    }
+
+    /// The check that all caches are complete.
+    pub(super) fn caches_check(self: &Arc<Self>) -> Check {
+        let inner = Arc::downgrade(self);
+        Check::new("informer-sync", move || {
+            let behind = inner
+                .upgrade()
+                .map_or_else(Vec::new, |inner| inner.unsynced());
+            if behind.is_empty() {
+                return Ok(());
+            }
+            Err(CheckFailed::new(format!(
+                "not synced: {}",
+                behind.join(", ")
+            )))
+        })
+    }
+
+    fn start(
+        self: &Arc<Self>,
+        tasks: Vec<Task>,
+        elector: Option<LeaderElector>,
+        servers: Servers,
+        grace: Grace,
+    ) -> Running {
+        let (led, free): (Vec<_>, Vec<_>) = tasks.into_iter().partition(|task| task.needs_leader);
+        let tasks = Group::start(free, self.tasks_shutdown.clone());
+        let led = tokio::spawn(self.clone().lead(led, elector, grace));
+        Running {
+            servers,
+            tasks,
+            led,
+        }
+    }
+
+    /// Runs what needs a leader, once this process leads.
+    async fn lead(
+        self: Arc<Self>,
+        tasks: Vec<Task>,
+        elector: Option<LeaderElector>,
+        grace: Grace,
+    ) -> Led {
+        let work = || self.run_led(tasks, grace);
+        let Some(elector) = elector else {
+            return work().await;
+        };
+        match elector.run(&self.leader_shutdown, work).await {
+            Ok(Some(led)) => led,
+            Ok(None) => Led::Stopped {
+                failures: Vec::new(),
+                late: BTreeSet::new(),
+            },
+            Err(_) => Led::Lost,
+        }
+    }
+
+    async fn run_led(&self, tasks: Vec<Task>, grace: Grace) -> Led {
+        let mut group = Group::start(tasks, self.leader_shutdown.clone());
+        let mut failures = Vec::new();
+        tokio::select! {
+            biased;
+            () = self.leader_shutdown.requested() => {}
+            failure = group.failed() => {
+                failures.push(failure);
+                // The tasks that need no leader are asked first, as always.
+                self.shutdown.trigger();
+                self.leader_shutdown.requested().await;
+            }
+        }
+        let late = group.stop(deadline(grace), &mut failures).await;
+        Led::Stopped { failures, late }
+    }
+
+    async fn supervise(
+        self: Arc<Self>,
+        mut running: Running,
+        mut grace: Grace,
+    ) -> Result<(), RunError> {
+        let (mut failures, mut led) = (Vec::new(), None);
+        tokio::select! {
+            biased;
+            () = self.shutdown.requested() => {}
+            failure = running.tasks.failed() => failures.push(failure),
+            ended = &mut running.led => led = Some(ended),
+        }
+        if matches!(led, Some(Ok(Led::Lost))) {
+            // Another may lead by now: nothing here may take its time.
+            grace = Grace::Within(Duration::ZERO);
+        }
+        self.shutdown.trigger();
+        let until = deadline(grace);
+        let mut late = running.tasks.stop(until, &mut failures).await;
+        self.leader_shutdown.trigger();
+        let led = match led {
+            Some(led) => led,
+            None => running.led.await,
+        };
+        let is_lost = match led {
+            Ok(Led::Stopped {
+                failures: more,
+                late: also,
+            }) => {
+                failures.extend(more);
+                late.extend(also);
+                false
+            }
+            Ok(Led::Lost) => true,
+            Err(error) => {
+                failures.push(TaskFailure {
+                    task: "leader".to_owned(),
+                    error: error.to_string(),
+                });
+                false
+            }
+        };
+        self.stop_rest(running.servers, until).await;
+        verdict(is_lost, failures, late, grace)
+    }
+
+    /// Stops what controllers stand on.
+    async fn stop_rest(&self, servers: Servers, until: Option<Instant>) {
+        let rest = async {
+            self.factory.shutdown().await;
+            servers.stop().await;
+            self.broadcaster.shut_down().await;
+        };
+        match until {
+            None => rest.await,
+            // The caches and servers wait for nobody else, and end in a moment if they end at all.
+            Some(until) => drop(timeout_at(until.max(Instant::now() + REFUSED_WAIT), rest).await),
+        }
+    }
+}
+
+fn deadline(grace: Grace) -> Option<Instant> {
+    match grace {
+        Grace::Within(period) => Instant::now().checked_add(period),
+        Grace::Forever => None,
+    }
+}
+
+fn verdict(
+    is_lost: bool,
+    failures: Vec<TaskFailure>,
+    running: BTreeSet<String>,
+    grace: Grace,
+) -> Result<(), RunError> {
+    match grace {
+        _ if is_lost => Err(RunError::LeadershipLost),
+        Grace::Within(period) if !running.is_empty() && !period.is_zero() => Err(RunError::Grace {
+            period,
+            running,
+            failures,
+        }),
+        _ if !failures.is_empty() => Err(RunError::Failed(failures)),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,67 @@
+//! What controllers of pods ask about pods.
+
+mod rank;
+
+use std::time::Duration;
+
+use windlass_core::{Doc, Selector, Time, Uid, condition};
+
+pub use rank::{DeletionRank, POD_DELETION_COST};
+
+/// Whether a pod counts as a replica: it has not ended and is not being deleted.
+#[must_use]
+pub fn is_pod_active(pod: &Doc) -> bool {
+    !is_pod_terminal(pod) && !pod.meta().is_deleting()
+}
+
+/// Whether a pod is being deleted and has not ended.
+#[must_use]
+pub fn is_pod_terminating(pod: &Doc) -> bool {
+    !is_pod_terminal(pod) && pod.meta().is_deleting()
+}
+
+/// Whether a pod has ended, for better or worse.
+#[must_use]
+pub fn is_pod_terminal(pod: &Doc) -> bool {
+    matches!(pod.str_at("/status/phase"), "Succeeded" | "Failed")
+}
+
+/// Whether a pod belongs to an owner: managed by it, and of its labels.
+#[must_use]
+pub fn is_pod_claimed(pod: &Doc, owner: &Uid, selector: &Selector) -> bool {
+    pod.meta().is_controlled_by(owner) && selector.matches(&pod.meta().labels())
+}
+
+/// Whether a pod says that it is ready.
+#[must_use]
+pub fn is_pod_ready(pod: &Doc) -> bool {
+    condition(pod, "Ready").is_some_and(|ready| ready.is_true())
+}
+
+/// Whether a pod has been ready for long enough.
+#[must_use]
+pub fn is_pod_available(pod: &Doc, min_ready: Duration, now: Time) -> bool {
+    if !is_pod_ready(pod) {
+        return false;
+    }
+    min_ready.is_zero() || ready_since(pod).is_some_and(|since| now >= since + min_ready)
+}
+
+/// In how much time a pod will have been ready for long enough; `None` if it has been already, or
+/// if it is not ready.
+#[must_use]
+pub fn pod_available_in(pod: &Doc, min_ready: Duration, now: Time) -> Option<Duration> {
+    if !is_pod_ready(pod) || min_ready.is_zero() {
+        return None;
+    }
+    let left = (ready_since(pod)? + min_ready).since(now);
+    (!left.is_zero()).then_some(left)
+}
+
+/// When a pod became ready, or ceased to be; `None` if it does not say.
+fn ready_since(pod: &Doc) -> Option<Time> {
+    condition(pod, "Ready")?.last_transition_time
+}
+
+#[cfg(test)]
+mod tests;

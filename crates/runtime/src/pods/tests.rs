@@ -1,0 +1,156 @@
+use windlass_core::{Env, doc};
+
+use super::*;
+
+fn now() -> Time {
+    "2026-01-31T00:00:00Z".parse().unwrap()
+}
+
+fn in_phase(phase: &str) -> Doc {
+    doc!({ "metadata": { "name": "web" }, "status": { "phase": phase } })
+}
+
+fn deleting(phase: &str) -> Doc {
+    in_phase(phase)
+        .with("/metadata/deletionTimestamp", "2026-01-01T00:00:00Z")
+        .unwrap()
+}
+
+#[test]
+fn pods_count_until_they_end_or_go() {
+    for (phase, is_active) in [
+        ("Running", true),
+        ("Pending", true),
+        ("Unknown", true),
+        ("Succeeded", false),
+        ("Failed", false),
+    ] {
+        assert_eq!(is_pod_active(&in_phase(phase)), is_active, "{phase}");
+        assert!(!is_pod_active(&deleting(phase)), "{phase}");
+    }
+    assert!(is_pod_terminating(&deleting("Running")));
+    assert!(!is_pod_terminating(&deleting("Succeeded")));
+    assert!(!is_pod_terminating(&in_phase("Running")));
+}
+
+#[test]
+fn a_pod_is_claimed_by_owner_and_labels() {
+    let selector: Selector = "app=web".parse().unwrap();
+    let pod = |owner: &str, app: &str| {
+        let owner = doc!({ "uid": owner, "controller": true });
+        doc!({ "metadata": { "labels": { "app": app }, "ownerReferences": vec![owner] } })
+    };
+    let is_claimed = |pod: Doc| is_pod_claimed(&pod, &"u1".into(), &selector);
+    assert!(is_claimed(pod("u1", "web")));
+    assert!(!is_claimed(pod("u2", "web")));
+    assert!(!is_claimed(pod("u1", "db")));
+    assert!(!is_claimed(
+        doc!({ "metadata": { "labels": { "app": "web" } } })
+    ));
+}
+
+fn ready_at(time: &str) -> Doc {
+    let ready = doc!({ "type": "Ready", "status": "True", "lastTransitionTime": time });
+    in_phase("Running")
+        .with("/status/conditions", vec![ready])
+        .unwrap()
+}
+
+#[test]
+fn a_pod_is_available_when_it_has_been_ready_for_long_enough() {
+    let seconds = Duration::from_secs;
+    let left = |pod: &Doc, min| pod_available_in(pod, seconds(min), now()).map(|it| it.as_secs());
+    assert_eq!(left(&in_phase("Running"), 30), None);
+    assert_eq!(left(&ready_at("2026-01-31T00:00:00Z"), 0), None);
+    assert_eq!(left(&ready_at(""), 30), None);
+    assert_eq!(left(&ready_at("2026-01-31T00:00:00Z"), 1), Some(1));
+    assert_eq!(left(&ready_at("2026-01-30T23:59:40Z"), 30), Some(10));
+    assert_eq!(left(&ready_at("2026-01-30T23:59:00Z"), 30), None);
+    assert!(is_pod_available(
+        &ready_at("2026-01-30T23:59:30Z"),
+        seconds(30),
+        now()
+    ));
+    assert!(!is_pod_available(
+        &ready_at("2026-01-30T23:59:31Z"),
+        seconds(30),
+        now()
+    ));
+    assert!(is_pod_available(
+        &ready_at("2026-01-31T00:00:00Z"),
+        seconds(0),
+        now()
+    ));
+}
+
+/// Pods in the order in which they are to be deleted.
+fn in_order() -> Vec<Doc> {
+    let running = |time: &str| ready_at(time).with("/spec/nodeName", "n1").unwrap();
+    let restarted = |pod: Doc, restarts: i64| {
+        let status = doc!({ "name": "web", "restartCount": restarts });
+        pod.with("/status/containerStatuses", vec![status]).unwrap()
+    };
+    let sidecar = |pod: Doc, restarts: i64| {
+        let container = doc!({ "name": "proxy", "restartPolicy": "Always" });
+        let status = doc!({ "name": "proxy", "restartCount": restarts });
+        let pod = pod.with("/spec/initContainers", vec![container]).unwrap();
+        pod.with("/status/initContainerStatuses", vec![status])
+            .unwrap()
+    };
+    let created = |pod: Doc, time: &str| pod.with("/metadata/creationTimestamp", time).unwrap();
+    let month_ago = "2026-01-01T00:00:00Z";
+    let pods = [
+        in_phase("Pending"),
+        in_phase("Pending").with("/spec/nodeName", "n1").unwrap(),
+        in_phase("Unknown").with("/spec/nodeName", "n1").unwrap(),
+        in_phase("Running").with("/spec/nodeName", "n1").unwrap(),
+        running(""),
+        running("2026-01-31T00:00:00Z"),
+        restarted(running(month_ago), 3),
+        sidecar(restarted(running(month_ago), 2), 2),
+        created(restarted(running(month_ago), 2), "2026-01-30T23:59:55Z"),
+        created(restarted(running(month_ago), 2), month_ago),
+    ];
+    let named = pods.into_iter().enumerate();
+    named
+        .map(|(at, pod)| pod.with("/metadata/uid", format!("u{at}")).unwrap())
+        .collect()
+}
+
+#[test]
+fn pods_go_in_one_order_however_they_are_shuffled() {
+    let expected = in_order();
+    for seed in 0..20 {
+        let (env, mut pods) = (Env::seeded(seed), in_order());
+        for at in (1..pods.len()).rev() {
+            pods.swap(
+                at,
+                usize::try_from(env.random_below(at as u64 + 1)).unwrap(),
+            );
+        }
+        pods.sort_by_cached_key(|pod| DeletionRank::of(pod, 0, now()));
+        assert_eq!(pods, expected, "seed {seed}");
+    }
+}
+
+#[test]
+fn crowded_nodes_and_lower_costs_give_up_their_pods_first() {
+    let pod = ready_at("2026-01-01T00:00:00Z");
+    let rank = |pod: &Doc, related| DeletionRank::of(pod, related, now());
+    assert!(rank(&pod, 2) < rank(&pod, 1));
+
+    let costing = |cost: &str| {
+        let annotations = doc!({ "controller.kubernetes.io/pod-deletion-cost": cost });
+        pod.with("/metadata/annotations", annotations).unwrap()
+    };
+    assert!(rank(&costing("-200"), 0) < rank(&pod, 5));
+    assert!(rank(&pod, 0) < rank(&costing("100"), 5));
+    assert_eq!(rank(&costing("a lot"), 0), rank(&pod, 0));
+    let not_ready = in_phase("Running").with(
+        "/metadata/annotations",
+        doc!({
+            "controller.kubernetes.io/pod-deletion-cost": "100"
+        }),
+    );
+    assert!(rank(&not_ready.unwrap(), 0) < rank(&costing("-200"), 0));
+}

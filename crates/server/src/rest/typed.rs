@@ -1,0 +1,274 @@
+//! Whether an object has the fields and types of its kind.
+//!
+//! Behind this point nobody finds a number where the kind has a text, nor a field that the kind
+//! does not have.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use windlass_atlas::{Atlas, Field, Shape, Type, unknown_fields};
+use windlass_core::{Doc, Gvk, Kind, MicroTime, Object, Quantity, Str, Time, quote};
+
+const TIME_LAYOUT: &str = "2006-01-02T15:04:05Z07:00";
+const MICRO_TIME_LAYOUT: &str = "2006-01-02T15:04:05.000000Z07:00";
+/// The digits that a time in microseconds has behind its point.
+const MICRO_DIGITS: usize = 6;
+
+/// An object that is as its kind describes it.
+#[derive(Debug)]
+pub(super) struct Typed {
+    /// The object without the fields that its kind does not have or leaves out when empty.
+    pub(super) doc: Doc,
+    /// One complaint for each field that was left out.
+    pub(super) unknown: Vec<String>,
+}
+
+/// Fits an object to its kind, or says which value is of the wrong type.
+pub(super) fn fit(gvk: &Gvk, doc: &Doc) -> Result<Typed, String> {
+    match Atlas::kind(gvk) {
+        Some(kind) => fit_to(kind, doc),
+        None => fit_custom(doc),
+    }
+}
+
+/// Of a kind that nobody described only the metadata is known.
+fn fit_custom(doc: &Doc) -> Result<Typed, String> {
+    let metadata = Atlas::named("meta/v1", "ObjectMeta");
+    if let Some(metadata) = metadata {
+        let mut walk = Walk::default();
+        walk.path.push_str("metadata");
+        walk.object(metadata, doc.at("/metadata"))?;
+    }
+    Ok(Typed {
+        doc: doc.clone(),
+        unknown: Vec::new(),
+    })
+}
+
+fn fit_to(kind: &'static Type, doc: &Doc) -> Result<Typed, String> {
+    let mut walk = Walk::default();
+    walk.object(kind, doc)?;
+    let unknown = match walk.found_unknown {
+        true => unknown_fields(kind, doc),
+        false => Vec::new(),
+    };
+    let doc = match walk.found_unknown || walk.found_empty {
+        true => known_object(kind, doc),
+        false => doc.clone(),
+    };
+    Ok(Typed {
+        doc,
+        unknown: unknown.iter().map(ToString::to_string).collect(),
+    })
+}
+
+/// A walk through an object beside its type.
+#[derive(Default)]
+struct Walk {
+    /// Where it is, without the positions in lists.
+    path: String,
+    /// The type that has the field.
+    owner: &'static str,
+    found_unknown: bool,
+    found_empty: bool,
+}
+
+impl Walk {
+    fn object(&mut self, of: &'static Type, doc: &Doc) -> Result<(), String> {
+        let fields = match doc.kind() {
+            Kind::Null => return Ok(()),
+            Kind::Object(fields) => fields,
+            _ => return Err(self.misfit(doc, &type_name(of))),
+        };
+        let (length, owner) = (self.path.len(), self.owner);
+        self.owner = of.name();
+        for (key, value) in fields.iter() {
+            let Some(field) = of.field(key) else {
+                self.found_unknown = true;
+                continue;
+            };
+            if length > 0 {
+                self.path.push('.');
+            }
+            self.path.push_str(key);
+            self.found_empty |= is_left_out(field, value);
+            self.value(field.shape(), value)?;
+            self.path.truncate(length);
+        }
+        self.owner = owner;
+        Ok(())
+    }
+
+    fn value(&mut self, shape: &Shape, doc: &Doc) -> Result<(), String> {
+        match (shape, doc.kind()) {
+            (_, Kind::Null) => Ok(()),
+            (Shape::Message(of), _) => self.object(of.get(), doc),
+            (Shape::List(inner) | Shape::WrappedList(inner), Kind::Array(items)) => {
+                items.iter().try_for_each(|item| self.value(inner, item))
+            }
+            (Shape::Map(inner), Kind::Object(map)) => {
+                let mut values = map.values().iter();
+                values.try_for_each(|value| self.value(inner, value))
+            }
+            (Shape::Bytes, Kind::Str(text)) => check_base64(text),
+            (Shape::Time, Kind::Str(text)) => check_time(text),
+            (Shape::MicroTime, Kind::Str(text)) => check_micro_time(text),
+            (Shape::Quantity, Kind::Str(text)) => check_quantity(text),
+            (shape, kind) if is_plain(shape, kind) => Ok(()),
+            (shape, _) => Err(self.misfit(doc, &shape_name(shape))),
+        }
+    }
+
+    fn misfit(&self, found: &Doc, wanted: &str) -> String {
+        let found = match found.kind() {
+            Kind::Bool(_) => "bool".to_owned(),
+            Kind::Str(_) => "string".to_owned(),
+            Kind::Array(_) => "array".to_owned(),
+            Kind::Object(_) | Kind::Null => "object".to_owned(),
+            // A number that does not fit into an integer is shown.
+            _ if wanted.starts_with("int") => format!("number {found}"),
+            _ => "number".to_owned(),
+        };
+        let (owner, path) = (self.owner, &self.path);
+        format!(
+            "json: cannot unmarshal {found} into Go struct field {owner}.{path} of type {wanted}"
+        )
+    }
+}
+
+/// Whether a value of one of the simple shapes is of its JSON type.
+fn is_plain(shape: &Shape, kind: Kind<'_>) -> bool {
+    match shape {
+        Shape::Bool => matches!(kind, Kind::Bool(_)),
+        Shape::String | Shape::Enum(_) => matches!(kind, Kind::Str(_)),
+        Shape::Int32 => is_int32(kind),
+        Shape::Int64 => matches!(kind, Kind::Int(_)),
+        Shape::Double | Shape::Quantity => {
+            matches!(kind, Kind::Int(_) | Kind::UInt(_) | Kind::Float(_))
+        }
+        Shape::IntOrString => matches!(kind, Kind::Str(_)) || is_int32(kind),
+        Shape::Fields
+        | Shape::Raw
+        | Shape::Json
+        | Shape::SchemaOrBool
+        | Shape::SchemaOrArray
+        | Shape::SchemaOrStrings
+        | Shape::Any => true,
+        Shape::Bytes
+        | Shape::Time
+        | Shape::MicroTime
+        | Shape::Message(_)
+        | Shape::List(_)
+        | Shape::WrappedList(_)
+        | Shape::Map(_) => false,
+    }
+}
+
+fn is_int32(kind: Kind<'_>) -> bool {
+    matches!(kind, Kind::Int(number) if i32::try_from(number).is_ok())
+}
+
+fn check_base64(text: &str) -> Result<(), String> {
+    let at = match BASE64.decode(text) {
+        Ok(_) => return Ok(()),
+        Err(
+            base64::DecodeError::InvalidByte(at, _) | base64::DecodeError::InvalidLastSymbol(at, _),
+        ) => at,
+        Err(_) => text.len(),
+    };
+    Err(format!("illegal base64 data at input byte {at}"))
+}
+
+fn check_quantity(text: &str) -> Result<(), String> {
+    text.parse::<Quantity>().map(drop).map_err(|_| {
+        "quantities must match the regular expression \
+         '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+            .to_owned()
+    })
+}
+
+fn check_time(text: &str) -> Result<(), String> {
+    text.parse::<Time>()
+        .map(drop)
+        .map_err(|_| bad_time(text, TIME_LAYOUT))
+}
+
+/// The digits must be all there, and no more.
+fn check_micro_time(text: &str) -> Result<(), String> {
+    let fraction = text.split_once('.').map_or("", |(_, rest)| rest);
+    let digits = fraction.bytes().take_while(u8::is_ascii_digit).count();
+    if digits == MICRO_DIGITS && text.parse::<MicroTime>().is_ok() {
+        return Ok(());
+    }
+    Err(bad_time(text, MICRO_TIME_LAYOUT))
+}
+
+fn bad_time(text: &str, layout: &str) -> String {
+    let text = quote(text);
+    format!("parsing time {text} as {layout:?}: cannot parse {text} as {layout:?}")
+}
+
+fn type_name(of: &Type) -> String {
+    let version = of.package().rsplit('/').next().unwrap_or_default();
+    format!("{version}.{}", of.name())
+}
+
+/// A shape in the words of upstream's decoder.
+fn shape_name(shape: &Shape) -> String {
+    match shape {
+        Shape::Bool => "bool".to_owned(),
+        Shape::Int32 => "int32".to_owned(),
+        Shape::Int64 => "int64".to_owned(),
+        Shape::Double => "float64".to_owned(),
+        Shape::Bytes => "[]uint8".to_owned(),
+        Shape::Time => "v1.Time".to_owned(),
+        Shape::MicroTime => "v1.MicroTime".to_owned(),
+        Shape::Quantity => "resource.Quantity".to_owned(),
+        Shape::IntOrString => "intstr.IntOrString".to_owned(),
+        Shape::Message(of) => type_name(of.get()),
+        Shape::List(inner) | Shape::WrappedList(inner) => format!("[]{}", shape_name(inner)),
+        Shape::Map(inner) => format!("map[string]{}", shape_name(inner)),
+        _ => "string".to_owned(),
+    }
+}
+
+/// Whether upstream leaves a value out of what it stores and sends, because it says nothing.
+fn is_left_out(field: &Field, value: &Doc) -> bool {
+    if field.is_pointer() || !field.omits_empty() {
+        return false;
+    }
+    match (field.shape(), value.kind()) {
+        (Shape::List(_) | Shape::WrappedList(_), Kind::Array(items)) => items.is_empty(),
+        (Shape::Map(_), Kind::Object(map)) => map.is_empty(),
+        _ => false,
+    }
+}
+
+/// An object without the fields that its type does not have, and without empty lists and maps that
+/// mean the same as none.
+fn known_object(of: &Type, doc: &Doc) -> Doc {
+    let Kind::Object(object) = doc.kind() else {
+        return doc.clone();
+    };
+    let known = object.iter().filter_map(|(key, value)| {
+        let field = of.field(key).filter(|field| !is_left_out(field, value))?;
+        Some((key.clone(), known(field.shape(), value)))
+    });
+    Object::new(known.collect::<Vec<(Str, Doc)>>()).into()
+}
+
+fn known(shape: &Shape, doc: &Doc) -> Doc {
+    match (shape, doc.kind()) {
+        (Shape::Message(of), _) => known_object(of.get(), doc),
+        (Shape::List(inner) | Shape::WrappedList(inner), Kind::Array(items)) => {
+            let items = items.iter().map(|item| known(inner, item));
+            items.collect::<Vec<_>>().into()
+        }
+        (Shape::Map(inner), Kind::Object(map)) => {
+            let entries = map
+                .iter()
+                .map(|(key, value)| (key.clone(), known(inner, value)));
+            Object::new(entries.collect::<Vec<(Str, Doc)>>()).into()
+        }
+        _ => doc.clone(),
+    }
+}

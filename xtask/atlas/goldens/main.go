@@ -1,0 +1,92 @@
+// Writes what upstream makes of some objects and patches, for the tests of crates/atlas.
+//
+//	goldens protobuf           an object a line: its kind, its protobuf in hex, its JSON
+//	goldens strategic          a patch a line: kind, original, patch, result or error
+//	goldens apply              a sequence of writes a line: kind, writes, result of each
+//
+// With a number as second argument, so many random cases of each kind follow the chosen ones.
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"strconv"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	batchv1 "k8s.io/api/batch/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	nodev1 "k8s.io/api/node/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "goldens:", err)
+		os.Exit(1)
+	}
+}
+
+func run(arguments []string) error {
+	if len(arguments) == 0 {
+		return fmt.Errorf("want protobuf or strategic")
+	}
+	random := 0
+	if len(arguments) > 1 {
+		count, err := strconv.Atoi(arguments[1])
+		if err != nil {
+			return err
+		}
+		random = count
+	}
+	known, err := newScheme()
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriter(os.Stdout)
+	defer out.Flush()
+	switch arguments[0] {
+	case "protobuf":
+		return writeProtobuf(out, known, random)
+	case "apply":
+		return writeApply(out, known, random)
+	case "strategic":
+		return writeStrategic(out, known, random)
+	}
+	return fmt.Errorf("unknown sort %q", arguments[0])
+}
+
+func newScheme() (*runtime.Scheme, error) {
+	known := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		admissionregistrationv1.AddToScheme, appsv1.AddToScheme, authenticationv1.AddToScheme,
+		authorizationv1.AddToScheme, autoscalingv1.AddToScheme, autoscalingv2.AddToScheme,
+		batchv1.AddToScheme, certificatesv1.AddToScheme, coordinationv1.AddToScheme,
+		corev1.AddToScheme, discoveryv1.AddToScheme, eventsv1.AddToScheme,
+		flowcontrolv1.AddToScheme, networkingv1.AddToScheme, nodev1.AddToScheme,
+		policyv1.AddToScheme, rbacv1.AddToScheme, resourcev1.AddToScheme,
+		schedulingv1.AddToScheme, storagev1.AddToScheme, apiextensionsv1.AddToScheme,
+	} {
+		if err := add(known); err != nil {
+			return nil, err
+		}
+	}
+	return known, nil
+}
