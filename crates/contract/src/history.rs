@@ -16,6 +16,7 @@ use windlass_core::{Doc, doc};
 use windlass_server::User;
 
 use crate::objects;
+use crate::reading::revision;
 use crate::scope::Scope;
 
 /// More changes than the embedded server keeps.
@@ -60,14 +61,14 @@ pub(crate) async fn forget(any: &Scope, history: &History) -> Forgotten {
     let page = scope.get("events?limit=1").await.is(200);
     scope.delete("events/b").await.is(200);
     // A store may still tell of the change to the first revision that it keeps.
-    scope.merge("events/c", &doc!({ "count": 1 })).await.is(200);
-    let now = scope.get("events").await.is(200);
+    let patch = doc!({ "count": 1 });
+    let changed = scope.merge("events/c", &patch).await.is(200);
     match history {
-        History::Real(socket) => compact(socket, now.str_at("/metadata/resourceVersion")).await,
+        History::Real(socket) => compact(socket, revision(&changed)).await,
         History::Embedded(server) => overflow(&scope, server).await,
     }
     Forgotten {
-        revision: page.str_at("/metadata/resourceVersion").to_owned(),
+        revision: revision(&page).to_owned(),
         token: page.str_at("/metadata/continue").to_owned(),
         scope,
     }

@@ -59,6 +59,19 @@ impl Hooks for Deployments {
         }
     }
 
+    fn warnings(&self, object: &Doc) -> Vec<String> {
+        let messages = windlass_core::names::dns1123_label(object.meta().name());
+        // An object with a revision has its name already, and keeps it.
+        if messages.is_empty() || !object.meta().resource_version().is_empty() {
+            return Vec::new();
+        }
+        let messages = messages.join(" ");
+        vec![format!(
+            "metadata.name: this is used in Pod names and hostnames, which can result in \
+             surprising behavior; a DNS label is recommended: [{messages}]"
+        )]
+    }
+
     fn validate(&self, object: &Doc, errors: &mut FieldErrors) {
         workload::validate(object, "Deployment", errors);
         validate_strategy(object.at("/spec/strategy"), errors);

@@ -1,13 +1,25 @@
 //! Services and ingresses.
 
-use windlass_core::{Doc, Env, doc};
+use windlass_core::{Doc, Env, GroupKind, doc};
 
-use super::fields::edit;
+use super::fields::{Fields, edit};
 use super::pod_spec::{one_of, port_name, port_number};
 use crate::field::{FieldErrors, FieldPath};
 use crate::registry::Hooks;
+use crate::status::Status;
+use crate::storage::Storage;
 
 const TYPES: &[&str] = &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
+
+/// What only a service with an address has.
+const ADDRESS_FIELDS: &[&str] = &[
+    "clusterIP",
+    "clusterIPs",
+    "externalTrafficPolicy",
+    "internalTrafficPolicy",
+    "ipFamilies",
+    "ipFamilyPolicy",
+];
 
 /// The ports of the nodes that services may have.
 const NODE_PORT_MIN: i64 = 30_000;
@@ -36,6 +48,28 @@ pub(crate) struct Ingresses;
 impl Hooks for Services {
     fn initial_status(&self) -> Doc {
         doc!({ "loadBalancer": {} })
+    }
+
+    fn admit(&self, service: Doc, storage: &Storage) -> Result<Doc, Status> {
+        let address = service.str_at("/spec/clusterIP");
+        if matches!(address, "" | "None") {
+            return Ok(service);
+        }
+        let services = storage.snapshot_of("", "services");
+        let mut others = services.iter();
+        let why = if !is_cluster_address(address) {
+            "the provided IP is not in the valid range"
+        } else if others.any(|other| other.doc.str_at("/spec/clusterIP") == address) {
+            "provided IP is already allocated"
+        } else {
+            return Ok(service);
+        };
+        let mut errors = FieldErrors::default();
+        let path = FieldPath::new("spec").child("clusterIPs");
+        let detail = format!("failed to allocate IP {address}: {why}");
+        errors.invalid(&path, doc!([address]), detail);
+        let kind = GroupKind::new("", "Service");
+        Err(Status::invalid(&kind, service.meta().name(), &errors))
     }
 
     fn default(&self, service: Doc) -> Doc {
@@ -97,7 +131,10 @@ impl Hooks for Services {
             service.inside("spec", |spec| {
                 edit(spec, |spec| {
                     if spec.text("type") == "ExternalName" {
-                        return;
+                        return give_up(spec, old, ADDRESS_FIELDS);
+                    }
+                    if spec.text("type") == "ClusterIP" {
+                        give_up(spec, old, &["externalTrafficPolicy"]);
                     }
                     for key in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
                         if let Some(value) = old.at("/spec").get(key) {
@@ -151,6 +188,15 @@ impl Hooks for Services {
     }
 }
 
+/// Removes what a service had for its old type and did not set anew.
+fn give_up(spec: &mut Fields, old: &Doc, keys: &[&str]) {
+    for key in keys {
+        if spec.get(key) == old.at("/spec").get(key) {
+            spec.remove(key);
+        }
+    }
+}
+
 fn validate_ports(ports: &[Doc], path: &FieldPath, errors: &mut FieldErrors) {
     let (mut names, mut numbers) = (Vec::new(), Vec::new());
     for (index, port) in ports.iter().enumerate() {
@@ -189,10 +235,10 @@ fn with_node_ports(service: &Doc, old: &Doc) -> Doc {
         "LoadBalancer" => *spec.at("/allocateLoadBalancerNodePorts") != false,
         _ => false,
     };
-    if !is_served {
-        return service.clone();
-    }
     let before = old.at("/spec/ports").items();
+    if !is_served {
+        return without_node_ports(service, before);
+    }
     let uid = service.meta().uid_str();
     edit(service, |service| {
         service.inside("spec", |spec| {
@@ -205,6 +251,28 @@ fn with_node_ports(service: &Doc, old: &Doc) -> Doc {
                     let number = known.unwrap_or_else(|| node_port(uid, port).into());
                     edit(port, |port| port.default("nodePort", number))
                 })
+            })
+        });
+    })
+}
+
+/// A service that gave up the ports of the nodes that it had before.
+fn without_node_ports(service: &Doc, before: &[Doc]) -> Doc {
+    let had = |number: &Doc| {
+        before
+            .iter()
+            .any(|known| known.get("nodePort") == Some(number))
+    };
+    edit(service, |service| {
+        service.inside("spec", |spec| {
+            edit(spec, |spec| {
+                spec.each("ports", |port| {
+                    edit(port, |port| {
+                        if port.get("nodePort").is_some_and(had) {
+                            port.remove("nodePort");
+                        }
+                    })
+                });
             })
         });
     })
@@ -225,6 +293,12 @@ fn node_port(uid: &str, port: &Doc) -> i64 {
         (hash * 31 + i64::from(byte)) % NODE_PORTS_COUNT
     });
     NODE_PORT_MIN + hash
+}
+
+/// Whether an address can be one of the service network.
+fn is_cluster_address(address: &str) -> bool {
+    let parsed = address.parse::<std::net::Ipv4Addr>();
+    parsed.is_ok_and(|address| address.octets()[0] == 10)
 }
 
 /// An address of the service network. There is no network behind it.

@@ -98,6 +98,9 @@ impl Hooks for Pods {
     }
 
     fn validate_update(&self, new: &Doc, old: &Doc, errors: &mut FieldErrors) {
+        if !has_as_many_containers(new, old, errors) {
+            return;
+        }
         let grace = |pod: &Doc| pod.at("/spec/terminationGracePeriodSeconds").as_i64();
         let may_end = grace(new) == Some(1) && grace(old).is_some_and(|seconds| seconds < 0);
         let frozen = |pod: &Doc| {
@@ -273,19 +276,33 @@ fn mutable_parts_removed(spec: &Doc) -> Doc {
     })
 }
 
+/// Whether no container came or went; nothing else is worth saying then.
+fn has_as_many_containers(new: &Doc, old: &Doc, errors: &mut FieldErrors) -> bool {
+    for list in ["containers", "initContainers"] {
+        let count = |pod: &Doc| pod.at(&format!("/spec/{list}")).items().len();
+        if count(new) != count(old) {
+            let detail = "pod updates may not add or remove containers";
+            errors.forbidden(&FieldPath::new("spec").child(list), detail);
+            return false;
+        }
+    }
+    true
+}
+
 fn check_gates(new: &Doc, old: &Doc, errors: &mut FieldErrors) {
     let path = FieldPath::new("spec");
     let (gates, known) = (
         new.at("/spec/schedulingGates"),
         old.at("/spec/schedulingGates"),
     );
-    if gates
-        .items()
-        .iter()
-        .any(|gate| !known.items().contains(gate))
-    {
-        let detail = "only deletion is allowed, but found new scheduling gate";
-        errors.forbidden(&path.child("schedulingGates"), detail);
+    for (index, gate) in gates.items().iter().enumerate() {
+        if !known.items().contains(gate) {
+            let name = gate.str_at("/name");
+            let detail =
+                format!("only deletion is allowed, but found new scheduling gate '{name}'");
+            let path = path.child("schedulingGates").index(index).child("name");
+            errors.forbidden(&path, detail);
+        }
     }
     let tolerations = new.at("/spec/tolerations");
     if old

@@ -16,7 +16,8 @@ const MICRO_DIGITS: usize = 6;
 /// An object that is as its kind describes it.
 #[derive(Debug)]
 pub(super) struct Typed {
-    /// The object without the fields that its kind does not have or leaves out when empty.
+    /// The object without the fields that its kind does not have, in the form that upstream would
+    /// store.
     pub(super) doc: Doc,
     /// One complaint for each field that was left out.
     pub(super) unknown: Vec<String>,
@@ -51,7 +52,7 @@ fn fit_to(kind: &'static Type, doc: &Doc) -> Result<Typed, String> {
         true => unknown_fields(kind, doc),
         false => Vec::new(),
     };
-    let doc = match walk.found_unknown || walk.found_empty {
+    let doc = match walk.found_unknown || walk.found_other_form {
         true => known_object(kind, doc),
         false => doc.clone(),
     };
@@ -69,7 +70,8 @@ struct Walk {
     /// The type that has the field.
     owner: &'static str,
     found_unknown: bool,
-    found_empty: bool,
+    /// Whether something is written in another way than upstream writes it.
+    found_other_form: bool,
 }
 
 impl Walk {
@@ -90,7 +92,7 @@ impl Walk {
                 self.path.push('.');
             }
             self.path.push_str(key);
-            self.found_empty |= is_left_out(field, value);
+            self.found_other_form |= is_left_out(field, value);
             self.value(field.shape(), value)?;
             self.path.truncate(length);
         }
@@ -112,7 +114,10 @@ impl Walk {
             (Shape::Bytes, Kind::Str(text)) => check_base64(text),
             (Shape::Time, Kind::Str(text)) => check_time(text),
             (Shape::MicroTime, Kind::Str(text)) => check_micro_time(text),
-            (Shape::Quantity, Kind::Str(text)) => check_quantity(text),
+            (Shape::Quantity, Kind::Str(_) | Kind::Int(_) | Kind::UInt(_) | Kind::Float(_)) => {
+                self.found_other_form |= canonical_quantity(doc)? != *doc;
+                Ok(())
+            }
             (shape, kind) if is_plain(shape, kind) => Ok(()),
             (shape, _) => Err(self.misfit(doc, &shape_name(shape))),
         }
@@ -142,9 +147,7 @@ fn is_plain(shape: &Shape, kind: Kind<'_>) -> bool {
         Shape::String | Shape::Enum(_) => matches!(kind, Kind::Str(_)),
         Shape::Int32 => is_int32(kind),
         Shape::Int64 => matches!(kind, Kind::Int(_)),
-        Shape::Double | Shape::Quantity => {
-            matches!(kind, Kind::Int(_) | Kind::UInt(_) | Kind::Float(_))
-        }
+        Shape::Double => matches!(kind, Kind::Int(_) | Kind::UInt(_) | Kind::Float(_)),
         Shape::IntOrString => matches!(kind, Kind::Str(_)) || is_int32(kind),
         Shape::Fields
         | Shape::Raw
@@ -156,6 +159,7 @@ fn is_plain(shape: &Shape, kind: Kind<'_>) -> bool {
         Shape::Bytes
         | Shape::Time
         | Shape::MicroTime
+        | Shape::Quantity
         | Shape::Message(_)
         | Shape::List(_)
         | Shape::WrappedList(_)
@@ -178,12 +182,18 @@ fn check_base64(text: &str) -> Result<(), String> {
     Err(format!("illegal base64 data at input byte {at}"))
 }
 
-fn check_quantity(text: &str) -> Result<(), String> {
-    text.parse::<Quantity>().map(drop).map_err(|_| {
+/// A quantity as the text that upstream writes: `500m` for `0.5`.
+fn canonical_quantity(doc: &Doc) -> Result<Doc, String> {
+    let parsed = match doc.as_str() {
+        Some(text) => text.parse::<Quantity>(),
+        None => doc.to_string().parse(),
+    };
+    let quantity = parsed.map_err(|_| {
         "quantities must match the regular expression \
          '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
             .to_owned()
-    })
+    })?;
+    Ok(quantity.to_string().into())
 }
 
 fn check_time(text: &str) -> Result<(), String> {
@@ -243,8 +253,8 @@ fn is_left_out(field: &Field, value: &Doc) -> bool {
     }
 }
 
-/// An object without the fields that its type does not have, and without empty lists and maps that
-/// mean the same as none.
+/// An object without the fields that its type does not have and without empty lists and maps that
+/// mean the same as none, its quantities as upstream writes them.
 fn known_object(of: &Type, doc: &Doc) -> Doc {
     let Kind::Object(object) = doc.kind() else {
         return doc.clone();
@@ -269,6 +279,8 @@ fn known(shape: &Shape, doc: &Doc) -> Doc {
                 .map(|(key, value)| (key.clone(), known(inner, value)));
             Object::new(entries.collect::<Vec<(Str, Doc)>>()).into()
         }
+        // The walk read every quantity before.
+        (Shape::Quantity, _) => canonical_quantity(doc).unwrap_or_else(|_| doc.clone()),
         _ => doc.clone(),
     }
 }

@@ -164,6 +164,41 @@ async fn an_empty_list_or_map_is_left_out() {
 }
 
 #[tokio::test]
+async fn a_quantity_is_kept_in_its_canonical_form() {
+    let api = Api::new().await;
+    let limits = doc!({ "cpu": 1.5, "memory": "1024Mi", "example.com/gpu": 2 });
+    let object = pod("a")
+        .with("/spec/containers/0/resources", doc!({ "limits": limits }))
+        .unwrap();
+    let made = api.post(PODS, &object).await.expect(201);
+    assert_eq!(
+        *made.body.at("/spec/containers/0/resources/limits"),
+        doc!({ "cpu": "1500m", "memory": "1Gi", "example.com/gpu": "2" })
+    );
+}
+
+#[tokio::test]
+async fn a_service_has_node_ports_as_long_as_its_type_asks_for_them() {
+    let api = Api::new().await;
+    let services = "/api/v1/namespaces/default/services";
+    let object = doc!({
+        "metadata": { "name": "web" }, "spec": { "type": "NodePort", "ports": [{ "port": 80 }] }
+    });
+    let made = api.post(services, &object).await.expect(201);
+    let port = made.body.at("/spec/ports/0/nodePort").as_i64().unwrap();
+    assert!((30_000..=32_767).contains(&port), "{port}");
+    let path = format!("{services}/web");
+    let change = async |kind: &str| {
+        let patch = doc!({ "spec": { "type": kind } });
+        let patched = api.merge(&path, &patch).await.expect(200);
+        patched.body.at("/spec/ports/0/nodePort").as_i64()
+    };
+    assert_eq!(change("NodePort").await, Some(port));
+    assert_eq!(change("ClusterIP").await, None);
+    assert!(change("NodePort").await.is_some());
+}
+
+#[tokio::test]
 async fn a_value_of_the_wrong_type_is_refused() {
     let api = Api::new().await;
     let check = async |pointer: &str, value: Doc, expected: &str| {
