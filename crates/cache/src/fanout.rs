@@ -220,3 +220,6 @@ impl Fanout {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,13 +1,4 @@
 //! The queue between a reflector and the store: what has changed, in the order to apply it.
-//!
-//! [`DeltaFifo`] is a lock and a bell around one of two plain state machines:
-//!
-//! - [`InOrder`] keeps deltas in the order of the watch, and a list is one entry. The consumer
-//!   takes batches, so that the store goes from one state that the server had to another. Informers
-//!   use this.
-//! - [`ByKey`] gathers the deltas of one object in one entry, so that a consumer sees the whole
-//!   recent history of a key at once. Objects overtake each other, and a list is applied object by
-//!   object. It is what client-go's informers used until 1.33, for consumers built on it.
 
 mod by_key;
 mod in_order;
@@ -133,7 +124,15 @@ pub trait DeltaQueue: Default + Send + 'static {
 /// How many entries may wait before a producer is asked to: two batches, as upstream.
 pub const FIFO_LIMIT: usize = 2 * BATCH_LIMIT;
 
-/// A queue of deltas with one producer and one consumer. See the [module](self).
+/// A queue of deltas with one producer and one consumer: a lock and a bell around one of two plain
+/// state machines.
+///
+/// - [`InOrder`] keeps deltas in the order of the watch, and a list is one entry. The consumer
+///   takes batches, so that the store goes from one state that the server had to another. Informers
+///   use this.
+/// - [`ByKey`] gathers the deltas of one object in one entry, so that a consumer sees the whole
+///   recent history of a key at once. Objects overtake each other, and a list is applied object by
+///   object. It is what client-go's informers used before 1.36, for consumers built on it.
 pub struct DeltaFifo<Q = InOrder> {
     state: Mutex<State<Q>>,
     /// Rung when there is something to take, and on close.

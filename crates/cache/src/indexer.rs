@@ -1,12 +1,4 @@
 //! The indexed store of an informer.
-//!
-//! All objects and all indices of one moment are one immutable version. A writer builds the next
-//! version beside it, sharing all that does not change, and publishes it whole; a reader takes the
-//! current version, which is one reference count, and may keep it as long as it likes. So readers
-//! wait neither for each other nor for a batch, and every read of several objects is consistent.
-//!
-//! Objects are sorted by key and an index is a sorted set of pairs of value and object. A value
-//! without objects therefore takes no memory, and lists come in the order of an API server's.
 
 pub mod functions;
 mod snapshot;
@@ -31,7 +23,15 @@ use crate::{
 use functions::{IndexFn, NAMESPACE_INDEX};
 pub use snapshot::{Snapshot, UnknownIndex};
 
-/// A store of objects with indices. See the [module](self) for how it is read and written.
+/// A store of objects with indices.
+///
+/// All objects and all indices of one moment are one immutable version. A writer builds the next
+/// version beside it, sharing all that does not change, and publishes it whole; a reader takes the
+/// current version, which is one reference count, and may keep it as long as it likes. So readers
+/// wait neither for each other nor for a batch, and every read of several objects is consistent.
+///
+/// Objects are sorted by key, and an index is a sorted set of pairs of value and object. A value
+/// without objects therefore takes no memory, and lists come in the order of an API server's.
 #[derive(Default)]
 pub struct Indexer {
     /// The current version. Locked only for as long as it takes to copy or swap the pointer.

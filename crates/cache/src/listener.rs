@@ -87,21 +87,27 @@ impl Listener {
         self.has_synced.subscribe()
     }
 
+    /// The next note, if one waits. Asking says that the one before has been handled.
+    pub(crate) fn try_next(&self) -> Option<Note> {
+        let mut buffer = self.buffer.lock();
+        let (note, has_synced) = (buffer.pop(), buffer.has_synced());
+        drop(buffer);
+        self.has_synced.send_if_modified(|known| {
+            let is_news = has_synced && !*known;
+            *known |= has_synced;
+            is_news
+        });
+        note
+    }
+
     /// The next note; `None` once closed.
     async fn next(&self) -> Option<Note> {
         loop {
-            {
-                let mut buffer = self.buffer.lock();
-                let note = buffer.pop();
-                let has_synced = buffer.has_synced();
-                let is_closed = buffer.is_closed();
-                drop(buffer);
-                self.has_synced.send_if_modified(|known| {
-                    std::mem::replace(known, has_synced || *known) != (has_synced || *known)
-                });
-                if note.is_some() || is_closed {
-                    return note;
-                }
+            if let Some(note) = self.try_next() {
+                return Some(note);
+            }
+            if self.buffer.lock().is_closed() {
+                return None;
             }
             // There is one taker and a ring is kept for it, so none is missed.
             self.filled.notified().await;

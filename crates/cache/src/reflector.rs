@@ -1,9 +1,4 @@
 //! Keeps a queue supplied with what happens to the objects of one resource.
-//!
-//! A reflector takes a consistent start, by a watch that begins with the objects that exist or by
-//! a list, and then follows the watch for as long as the server lets it. Whatever goes wrong it
-//! starts again, as far back as it has to and no further: a watch that ends is resumed, a version
-//! that is too old is listed anew, a server that is away is waited for.
 
 mod collect;
 mod pager;
@@ -89,7 +84,12 @@ impl Default for ReflectorOptions {
     }
 }
 
-/// Keeps a [`DeltaFifo`] supplied. See the [module](self).
+/// Keeps a [`DeltaFifo`] supplied with what happens to the objects of one resource.
+///
+/// A reflector takes a consistent start, by a watch that begins with the objects that exist or by
+/// a list, and then follows the watch for as long as the server lets it. Whatever goes wrong it
+/// starts again, as far back as it has to and no further: a watch that ends is resumed, a version
+/// that is too old is listed anew, a server that is away is waited for.
 pub struct Reflector {
     source: Arc<dyn ListWatch>,
     fifo: Arc<DeltaFifo>,

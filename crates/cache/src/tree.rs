@@ -312,7 +312,7 @@ impl<'a, T> Iterator for Iter<'a, T> {
 mod tests {
     use std::collections::BTreeSet;
 
-    use proptest::prelude::*;
+    use proptest::{prelude::*, test_runner::RngSeed};
 
     use super::*;
 
@@ -333,7 +333,18 @@ mod tests {
         }
     }
 
+    fn config() -> ProptestConfig {
+        let rng_seed = RngSeed::Fixed(1);
+        ProptestConfig {
+            rng_seed,
+            failure_persistence: None,
+            ..ProptestConfig::with_cases(128)
+        }
+    }
+
     proptest! {
+        #![proptest_config(config())]
+
         #[test]
         fn tree_equals_a_btree_set(
             start in 0..2000_u16,
@@ -358,6 +369,22 @@ mod tests {
                 prop_assert_eq!(depths(root).len(), 1);
             }
         }
+    }
+
+    #[test]
+    fn the_nodes_of_a_tree_that_shrinks_are_joined() {
+        let mut tree = Tree::from_sorted(&(0..20_000).collect::<Vec<u16>>());
+        for value in (0..20_000).filter(|value| value % 20 != 0) {
+            tree.remove(|x| x.cmp(&value));
+        }
+        let fresh = Tree::from_sorted(&tree.iter().copied().collect::<Vec<_>>());
+        assert_eq!(fresh.len(), 1000);
+        assert!(
+            tree.bytes() < 4 * fresh.bytes(),
+            "{} and {}",
+            tree.bytes(),
+            fresh.bytes()
+        );
     }
 
     #[test]

@@ -75,10 +75,6 @@ impl Reflector {
         let (mut collected, mut kept, mut received) = (Collected::default(), Vec::new(), 0);
         self.forget_unreadable();
         loop {
-            self.enter(Phase::Streaming {
-                received,
-                is_stalled: false,
-            });
             let Some(event) = self.next_initial(&mut watch, received).await? else {
                 return Err(if is_very_short(started, received) {
                     SourceError::new(Reason::VeryShortWatch, "very short watch")
@@ -88,10 +84,8 @@ impl Reflector {
             };
             received += 1;
             match event {
-                Err(EventError::Undecodable(object)) => {
-                    kept.extend(self.skip(object));
-                }
                 Err(EventError::Ended(error)) => return Err(error),
+                Err(EventError::Undecodable(object)) => kept.extend(self.skip(object)),
                 Ok(event) if event.is_initial_events_end() => {
                     let version = event.object().meta().resource_version().to_owned();
                     self.is_version_unavailable = false;
@@ -100,18 +94,21 @@ impl Reflector {
                     self.replace(objects, &kept, version);
                     return Ok((watch, count));
                 }
-                Ok(WatchEvent::Added(doc) | WatchEvent::Modified(doc)) => {
-                    self.object(doc)
-                        .into_iter()
-                        .for_each(|object| collected.put(object));
-                }
-                Ok(WatchEvent::Deleted(doc)) => {
-                    self.object(doc)
-                        .into_iter()
-                        .for_each(|object| collected.remove(object));
-                }
-                Ok(WatchEvent::Bookmark(_)) => {}
+                Ok(event) => self.collect_one(event, &mut collected),
             }
+        }
+    }
+
+    fn collect_one(&mut self, event: WatchEvent, collected: &mut Collected) {
+        let is_deleted = matches!(event, WatchEvent::Deleted(_));
+        let (WatchEvent::Added(doc) | WatchEvent::Modified(doc) | WatchEvent::Deleted(doc)) = event
+        else {
+            return;
+        };
+        match self.object(doc) {
+            Some(object) if is_deleted => collected.remove(object),
+            Some(object) => collected.put(object),
+            None => {}
         }
     }
 
@@ -123,12 +120,26 @@ impl Reflector {
     ) -> Result<Option<Result<WatchEvent, EventError>>, SourceError> {
         let since = Instant::now();
         let mut next = watch.next();
+        // What is there already is taken without a word: whoever follows the state would be woken
+        // for every object.
+        tokio::select! {
+            biased;
+            event = &mut next => return Ok(event),
+            () = std::future::ready(()) => {}
+        }
+        self.enter(Phase::Streaming {
+            received,
+            is_stalled: false,
+        });
         while since.elapsed() < STALL_LIMIT {
             match timeout(STALL_TICK, &mut next).await {
                 Ok(event) => return Ok(event),
                 Err(_) => {
                     let silent = since.elapsed();
-                    tracing::warn!(resource = %self.options.name, received, ?silent, "waiting for the bookmark that ends the initial events");
+                    tracing::warn!(
+                        resource = %self.options.name, received, ?silent,
+                        "waiting for the bookmark that ends the initial events"
+                    );
                     self.enter(Phase::Streaming {
                         received,
                         is_stalled: true,

@@ -16,6 +16,7 @@ use windlass_core::{Doc, Env, Gvr, Selector};
 
 use crate::{
     recorder::{Recorder, Told},
+    script::{Script, Step, added, deleted, modified, page, pod},
     world::World,
 };
 
@@ -223,6 +224,32 @@ async fn a_new_list_tells_of_differences_only_and_of_the_gone_first() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_the_server_repeats_is_told_once_and_what_nobody_knew_is_not_deleted() {
+    let script = Script::default()
+        .list(page("10", vec![pod("a", 5)]))
+        .watch(Ok(vec![
+            added("a", 5),
+            modified("a", 11),
+            modified("a", 11),
+            deleted("never-seen", 12),
+            deleted("a", 13),
+            deleted("a", 13),
+            Step::Hang,
+        ]));
+    let informer: SharedInformer = InformerBuilder::new(Arc::new(script), PODS)
+        .env(Env::seeded(1))
+        .reflector(|options| options.use_watch_list = false)
+        .build()
+        .unwrap();
+    let recorder = Recorder::default();
+    informer.add_handler(recorder.clone()).unwrap();
+    let running = run(&informer);
+    settle().await;
+    assert_eq!(recorder.short(), ["+a", "~a", "-a"]);
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_cache_is_complete_before_the_first_handler_hears_of_a_list() {
     struct Counter(SharedInformer, Mutex<Vec<usize>>);
     impl Handler<Doc> for Counter {
@@ -289,6 +316,27 @@ async fn the_transform_decides_what_is_cached_and_told() {
     for told in recorder.told() {
         assert!(matches!(told, Told::Add(object, _) if object.doc().get("spec").is_none()));
     }
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_transform_runs_once_for_each_object_and_event() {
+    let world = World::new();
+    world.put("default/a", 1);
+    world.put("default/b", 1);
+    let calls = Arc::new(Mutex::new(0));
+    let counted = calls.clone();
+    let count = move |doc| {
+        *counted.lock() += 1;
+        Ok(doc)
+    };
+    let informer = builder(&world).transform(count).build().unwrap();
+    let running = run(&informer);
+    settle().await;
+    assert_eq!(*calls.lock(), 2);
+    world.put("default/c", 1);
+    settle().await;
+    assert_eq!(*calls.lock(), 3);
     running.stop().await;
 }
 

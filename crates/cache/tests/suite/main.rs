@@ -1,6 +1,11 @@
 //! Behaviour of informers and their parts, on virtual time.
-#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "the functions that tests share are tests as well"
+)]
 
+mod derived;
+mod factory;
 mod fifo;
 mod indexer;
 mod informer;
@@ -8,4 +13,5 @@ mod properties;
 mod recorder;
 mod reflector;
 mod script;
+mod threads;
 mod world;

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use proptest::prelude::*;
+use proptest::{prelude::*, test_runner::RngSeed};
 use tokio::{sync::oneshot, time::sleep};
 use windlass_cache::{
     ByKey, Deleted, Delta, DeltaFifo, DeltaQueue, Indexer, InformerBuilder, Listing, Obj,
@@ -14,6 +14,16 @@ use crate::{
     recorder::{Recorder, Told},
     world::World,
 };
+
+/// The same cases in every run.
+fn config(cases: u32) -> ProptestConfig {
+    let rng_seed = RngSeed::Fixed(1);
+    ProptestConfig {
+        rng_seed,
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(cases)
+    }
+}
 
 /// What happens to a server and to an informer of it.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +44,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => Just(Step::Cut),
         1 => Just(Step::Compact),
         6 => (0..5000_u64).prop_map(Step::Wait),
+        2 => (0..3_000_000_u64).prop_map(Step::Wait),
         1 => Just(Step::AddHandler),
         1 => (0..4_usize).prop_map(Step::RemoveHandler),
     ];
@@ -106,7 +117,9 @@ impl Run {
             Step::Put(name, value) => {
                 self.world.put(&format!("default/{name}"), value);
             }
-            Step::Delete(name) => self.world.delete(&format!("default/{name}")),
+            Step::Delete(name) => {
+                self.world.delete(&format!("default/{name}"));
+            }
             Step::Cut => self.world.cut(),
             Step::Compact => self.world.compact(),
             Step::Wait(micros) => sleep(Duration::from_micros(micros)).await,
@@ -162,6 +175,7 @@ async fn run(steps: Vec<Step>, buffer_limit: usize, use_watch_list: bool) {
             .env(Env::seeded(7))
             .index("value", functions::label("value"))
             .buffer_limit(buffer_limit)
+            .resync(Duration::from_secs(1))
             .reflector(|options| options.use_watch_list = use_watch_list)
             .build()
             .unwrap();
@@ -201,7 +215,7 @@ fn block_on(future: impl Future<Output = ()>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 192, ..ProptestConfig::default() })]
+    #![proptest_config(config(192))]
 
     #[test]
     fn an_informer_follows_any_history(
@@ -267,6 +281,8 @@ fn announce(server: &mut BTreeMap<Key, Obj>, change: &Change) {
 }
 
 proptest! {
+    #![proptest_config(config(256))]
+
     #[test]
     fn a_queue_by_key_brings_its_consumer_to_the_state_of_the_server(changes in changes()) {
         let (store, mut queue) = (Indexer::new(), ByKey::default());

@@ -79,21 +79,21 @@ impl World {
         })
     }
 
-    pub(crate) fn delete(&self, key: &str) {
+    pub(crate) fn delete(&self, key: &str) -> u64 {
         let key: Key = key.parse().unwrap();
         self.change(|state| {
-            let Some(object) = state.objects.remove(&key) else {
-                return;
-            };
-            state.revision += 1;
-            let version = state.revision.to_string();
-            let last = object
-                .with("/metadata/resourceVersion", version.as_str())
-                .unwrap();
-            state
-                .history
-                .push((state.revision, WatchEvent::Deleted(last)));
-        });
+            if let Some(object) = state.objects.remove(&key) {
+                state.revision += 1;
+                let version = state.revision.to_string();
+                let last = object
+                    .with("/metadata/resourceVersion", version.as_str())
+                    .unwrap();
+                state
+                    .history
+                    .push((state.revision, WatchEvent::Deleted(last)));
+            }
+            state.revision
+        })
     }
 
     /// Cuts all connections of watches.

@@ -1,0 +1,54 @@
+//! Whether work that began with the first list is done.
+
+use std::{fmt, hash::Hash};
+
+use foldhash::fast::RandomState;
+use hashbrown::HashSet;
+use parking_lot::Mutex;
+
+/// Passes "synced" on through workers that take keys from a queue.
+///
+/// A handler calls [`start`](Self::start) with each initial object, a worker
+/// [`finish`](Self::finish) when it is done with the key. Then whoever builds upon those workers
+/// knows when they have seen everything that was there at the start.
+pub struct SyncTracker<T> {
+    is_upstream_synced: Box<dyn Fn() -> bool + Send + Sync>,
+    /// Keys that were started and not finished. Bounded by the objects of the first list.
+    waiting: Mutex<HashSet<T, RandomState>>,
+}
+
+impl<T: Eq + Hash> SyncTracker<T> {
+    /// A tracker of work that comes from something that syncs, such as
+    /// [`Registration::has_synced`](crate::Registration::has_synced).
+    pub fn new(is_upstream_synced: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        Self {
+            is_upstream_synced: Box::new(is_upstream_synced),
+            waiting: Mutex::default(),
+        }
+    }
+
+    /// Work on a key is to be done.
+    pub fn start(&self, key: T) {
+        self.waiting.lock().insert(key);
+    }
+
+    /// Work on a key is done; nothing if none was to be.
+    pub fn finish(&self, key: &T) {
+        self.waiting.lock().remove(key);
+    }
+
+    /// Whether everything has arrived and is worked off.
+    #[must_use]
+    pub fn has_synced(&self) -> bool {
+        // In this order: once upstream has synced, no key of the first list is started any more.
+        (self.is_upstream_synced)() && self.waiting.lock().is_empty()
+    }
+}
+
+impl<T> fmt::Debug for SyncTracker<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SyncTracker")
+            .field("waiting", &self.waiting.lock().len())
+            .finish_non_exhaustive()
+    }
+}

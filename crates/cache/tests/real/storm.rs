@@ -1,0 +1,187 @@
+//! Ten thousand changes, with everything that can happen to a watch in between.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use parking_lot::Mutex;
+use tokio::{
+    sync::oneshot,
+    task::JoinSet,
+    time::{sleep, timeout},
+};
+use windlass_cache::{
+    BackoffPolicy, Deleted, Handler, InformerBuilder, Obj, ResourceSource, SharedInformer,
+    functions,
+};
+use windlass_client::{DeleteOptions, DynamicApi, ListOptions, WriteOptions};
+use windlass_core::{Doc, Env, Key};
+use windlass_envtest::{Assets, ControlPlane, Options};
+
+use crate::{
+    faults::Faulty,
+    setup::{CONFIG_MAPS, client, config_map, config_maps},
+};
+
+const OPERATIONS: u64 = 10_000;
+const WORKERS: u64 = 8;
+const NAMES: u64 = 200;
+
+/// How long anything may take before the test has failed.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// What a handler believes to exist, checked with every call.
+#[derive(Clone, Default)]
+struct Belief(Arc<Mutex<BTreeMap<Key, Obj>>>);
+
+impl Handler<Doc> for Belief {
+    async fn on_add(&self, object: Obj, _: bool) {
+        let before = self.0.lock().insert(object.key(), object.clone());
+        assert!(before.is_none(), "{object:?} was added twice");
+    }
+
+    async fn on_update(&self, old: Obj, new: Obj) {
+        let before = self.0.lock().insert(new.key(), new);
+        assert_eq!(before, Some(old));
+    }
+
+    async fn on_delete(&self, deleted: Deleted) {
+        let before = self.0.lock().remove(&deleted.key());
+        assert!(before.is_some(), "{deleted:?} without an addition");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_cache_equals_the_list_after_cuts_a_restart_and_forced_expiry() {
+    if Assets::find().is_err() {
+        return;
+    }
+    let mut server = ControlPlane::start(&Options::default()).unwrap();
+    let rest = client(server.kubeconfig()).await;
+    let maps = config_maps(&rest, "storm").await;
+    let faulty = Faulty::new(ResourceSource::new(
+        rest,
+        CONFIG_MAPS,
+        Some("storm".to_owned()),
+    ));
+    let informer = informer(&faulty);
+    let early = Belief::default();
+    let registration = informer.add_handler(early.clone()).unwrap();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let running = tokio::spawn({
+        let informer = informer.clone();
+        async move {
+            informer
+                .run(async {
+                    let _ = stopped.await;
+                })
+                .await;
+        }
+    });
+    timeout(PATIENCE, informer.wait_for_sync())
+        .await
+        .unwrap()
+        .unwrap();
+
+    let mut workers = JoinSet::new();
+    for worker in 0..WORKERS {
+        workers.spawn(work(maps.clone(), worker));
+    }
+    let late = Belief::default();
+    for fault in 0..20 {
+        match fault {
+            7 => tokio::task::block_in_place(|| server.restart_apiserver().unwrap()),
+            10 => drop(informer.add_handler(late.clone()).unwrap()),
+            fault if fault % 3 == 0 => faulty.expire(),
+            _ => faulty.cut(),
+        }
+        sleep(Duration::from_millis(300)).await;
+    }
+    timeout(PATIENCE, workers.join_all()).await.unwrap();
+    faulty.expire();
+
+    let last = maps
+        .create(&config_map("last", 0), &WriteOptions::default())
+        .await
+        .unwrap();
+    let revision = last.meta().revision().unwrap();
+    timeout(PATIENCE, informer.wait_for_revision(&revision))
+        .await
+        .unwrap()
+        .unwrap();
+    let list = maps.list_all(&ListOptions::default()).await.unwrap();
+    let listed: BTreeMap<Key, Doc> = list
+        .items
+        .into_iter()
+        .map(|object| (object.meta().key(), object))
+        .collect();
+    let snapshot = informer.lister().snapshot();
+    let cached: BTreeMap<Key, Doc> = snapshot
+        .iter()
+        .map(|object| (object.key(), object.doc().clone()))
+        .collect();
+    assert_eq!(cached, listed);
+    let odd = snapshot
+        .iter()
+        .filter(|it| it.labels().value("parity") == Some("odd"))
+        .count();
+    assert_eq!(snapshot.by_index("parity", "odd").unwrap().len(), odd);
+    assert!(faulty.expired() > 3, "{} watches expired", faulty.expired());
+    assert!(faulty.lists() > 3, "{} lists", faulty.lists());
+
+    let objects: BTreeMap<Key, Obj> = snapshot.iter().map(|it| (it.key(), it)).collect();
+    timeout(PATIENCE, async {
+        while *early.0.lock() != objects || *late.0.lock() != objects {
+            sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await
+    .unwrap();
+    assert_eq!(registration.panics(), 0);
+    drop(stop);
+    running.await.unwrap();
+}
+
+fn informer(source: &Faulty) -> SharedInformer {
+    let backoff = BackoffPolicy {
+        initial: Duration::from_millis(20),
+        max: Duration::from_millis(500),
+        ..BackoffPolicy::default()
+    };
+    InformerBuilder::new(Arc::new(source.clone()), CONFIG_MAPS)
+        .index("parity", functions::label("parity"))
+        .reflector(|options| options.backoff = backoff)
+        .build()
+        .unwrap()
+}
+
+/// Creates, updates and deletes at random, each worker objects of its own.
+async fn work(maps: DynamicApi, worker: u64) {
+    let env = Env::seeded(worker);
+    for step in 0..OPERATIONS / WORKERS {
+        let name = format!("map-{worker}-{}", env.random_below(NAMES / WORKERS));
+        let value = step * WORKERS + worker;
+        while !operate(&maps, &name, value, env.random_below(4)).await {
+            sleep(Duration::from_millis(50)).await;
+        }
+    }
+}
+
+/// One change; whether the server was there for it.
+async fn operate(maps: &DynamicApi, name: &str, value: u64, choice: u64) -> bool {
+    let options = WriteOptions::default();
+    let outcome = if choice == 0 {
+        maps.delete(name, &DeleteOptions::default()).await.map(drop)
+    } else {
+        match maps.update(&config_map(name, value), &options).await {
+            Err(error) if error.is_not_found() => maps
+                .create(&config_map(name, value), &options)
+                .await
+                .map(drop),
+            updated => updated.map(drop),
+        }
+    };
+    outcome.is_ok_and(|()| true) || {
+        // What the server answers, whatever it is, is an answer.
+        let reachable = maps.list(&ListOptions::default().limit(1)).await;
+        reachable.is_ok()
+    }
+}
