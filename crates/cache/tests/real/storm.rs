@@ -2,9 +2,8 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use parking_lot::Mutex;
 use tokio::{
-    sync::oneshot,
+    sync::{oneshot, watch},
     task::JoinSet,
     time::{sleep, timeout},
 };
@@ -24,27 +23,45 @@ use crate::{
 const OPERATIONS: u64 = 10_000;
 const WORKERS: u64 = 8;
 const NAMES: u64 = 200;
+const FAULTS: u64 = 20;
 
 /// How long anything may take before the test has failed.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// What a handler believes to exist, checked with every call.
 #[derive(Clone, Default)]
-struct Belief(Arc<Mutex<BTreeMap<Key, Obj>>>);
+struct Belief(watch::Sender<BTreeMap<Key, Obj>>);
+
+impl Belief {
+    fn change<R>(&self, change: impl FnOnce(&mut BTreeMap<Key, Obj>) -> R) -> R {
+        let mut result = None;
+        self.0
+            .send_modify(|believed| result = Some(change(believed)));
+        result.unwrap()
+    }
+
+    async fn until(&self, expected: &BTreeMap<Key, Obj>) {
+        let mut believed = self.0.subscribe();
+        timeout(PATIENCE, believed.wait_for(|believed| believed == expected))
+            .await
+            .unwrap()
+            .unwrap();
+    }
+}
 
 impl Handler<Doc> for Belief {
     async fn on_add(&self, object: Obj, _: bool) {
-        let before = self.0.lock().insert(object.key(), object.clone());
+        let before = self.change(|all| all.insert(object.key(), object.clone()));
         assert!(before.is_none(), "{object:?} was added twice");
     }
 
     async fn on_update(&self, old: Obj, new: Obj) {
-        let before = self.0.lock().insert(new.key(), new);
+        let before = self.change(|all| all.insert(new.key(), new));
         assert_eq!(before, Some(old));
     }
 
     async fn on_delete(&self, deleted: Deleted) {
-        let before = self.0.lock().remove(&deleted.key());
+        let before = self.change(|all| all.remove(&deleted.key()));
         assert!(before.is_some(), "{deleted:?} without an addition");
     }
 }
@@ -81,19 +98,26 @@ async fn the_cache_equals_the_list_after_cuts_a_restart_and_forced_expiry() {
         .unwrap()
         .unwrap();
 
-    let mut workers = JoinSet::new();
+    let (mut workers, progress) = (JoinSet::new(), watch::Sender::new(0));
     for worker in 0..WORKERS {
-        workers.spawn(work(maps.clone(), worker));
+        workers.spawn(work(maps.clone(), worker, progress.clone()));
     }
     let late = Belief::default();
-    for fault in 0..20 {
+    let mut done = progress.subscribe();
+    for fault in 1..=FAULTS {
+        let due = OPERATIONS * fault / (FAULTS + 1);
+        drop(
+            timeout(PATIENCE, done.wait_for(|done| *done >= due))
+                .await
+                .unwrap()
+                .unwrap(),
+        );
         match fault {
-            7 => tokio::task::block_in_place(|| server.restart_apiserver().unwrap()),
+            8 => tokio::task::block_in_place(|| server.restart_apiserver().unwrap()),
             10 => drop(informer.add_handler(late.clone()).unwrap()),
             fault if fault % 3 == 0 => faulty.expire(),
             _ => faulty.cut(),
         }
-        sleep(Duration::from_millis(300)).await;
     }
     timeout(PATIENCE, workers.join_all()).await.unwrap();
     faulty.expire();
@@ -128,13 +152,8 @@ async fn the_cache_equals_the_list_after_cuts_a_restart_and_forced_expiry() {
     assert!(faulty.lists() > 3, "{} lists", faulty.lists());
 
     let objects: BTreeMap<Key, Obj> = snapshot.iter().map(|it| (it.key(), it)).collect();
-    timeout(PATIENCE, async {
-        while *early.0.lock() != objects || *late.0.lock() != objects {
-            sleep(Duration::from_millis(10)).await;
-        }
-    })
-    .await
-    .unwrap();
+    early.until(&objects).await;
+    late.until(&objects).await;
     assert_eq!(registration.panics(), 0);
     drop(stop);
     running.await.unwrap();
@@ -154,14 +173,16 @@ fn informer(source: &Faulty) -> SharedInformer {
 }
 
 /// Creates, updates and deletes at random, each worker objects of its own.
-async fn work(maps: DynamicApi, worker: u64) {
+async fn work(maps: DynamicApi, worker: u64, progress: watch::Sender<u64>) {
     let env = Env::seeded(worker);
     for step in 0..OPERATIONS / WORKERS {
         let name = format!("map-{worker}-{}", env.random_below(NAMES / WORKERS));
         let value = step * WORKERS + worker;
         while !operate(&maps, &name, value, env.random_below(4)).await {
+            // The server restarts; asking without a pause would only slow it down.
             sleep(Duration::from_millis(50)).await;
         }
+        progress.send_modify(|done| *done += 1);
     }
 }
 
