@@ -4,8 +4,12 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as BASE64};
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret, ServiceAccount};
+use ring::rand::SystemRandom;
+use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
 use windlass_client::{Api, Clientset, Config, ListOptions, Outcome, RestClient, WriteOptions};
 use windlass_core::{Doc, doc};
 use windlass_envtest::ControlPlane;
@@ -115,16 +119,43 @@ fn plug_in(server: &ControlPlane, name: &str, token: &str) -> PathBuf {
     path
 }
 
-/// A well-formed token that this server never signed, long expired.
-const EXPIRED: &str =
-    "eyJhbGciOiJSUzI1NiJ9.eyJleHAiOjEwMDAwMDAwMDAsInN1YiI6InJvYm90In0.c2lnbmF0dXJl";
+/// The token again, with its expiry moved to `expiry` and signed by the server's own key.
+fn resigned(server: &ControlPlane, token: &str, expiry: i64) -> String {
+    let [header, claims, _] = token.split('.').collect::<Vec<_>>()[..] else {
+        panic!("a token has three parts");
+    };
+    let claims = Doc::parse(&BASE64.decode(claims).unwrap()).unwrap();
+    let claims = claims.with("/exp", expiry).unwrap();
+    let text = format!("{header}.{}", BASE64.encode(claims.to_json()));
+    let pem = std::fs::read_to_string(server.directory().join("service-account.key")).unwrap();
+    let key: String = pem.lines().filter(|line| !line.starts_with('-')).collect();
+    let random = SystemRandom::new();
+    let key = EcdsaKeyPair::from_pkcs8(
+        &ECDSA_P256_SHA256_FIXED_SIGNING,
+        &STANDARD.decode(key).unwrap(),
+        &random,
+    );
+    let signature = key.unwrap().sign(&random, text.as_bytes()).unwrap();
+    format!("{text}.{}", BASE64.encode(signature))
+}
 
 #[tokio::test]
 async fn an_expired_token_is_unauthorized() {
-    let Some((server, _)) = server().await else {
+    let Some((server, admin)) = server().await else {
         return;
     };
-    let path = with_user(server, "expired.json", doc!({ "token": EXPIRED }));
+    let token = token(&admin, "auth-expired").await;
+    let expiry = windlass_core::Env::real().now().unix();
+    let valid = with_user(
+        server,
+        "unexpired.json",
+        doc!({ "token": (resigned(server, &token, expiry + 300)) }),
+    );
+    let valid = refused_as(&connect(&valid).await).await;
+    assert!(valid.contains("auth-expired:robot"), "known: {valid}");
+
+    let expired = resigned(server, &token, expiry - 300);
+    let path = with_user(server, "expired.json", doc!({ "token": expired }));
     let client = connect(&path).await;
     let maps: Api<ConfigMap> = client.api().namespaced("default");
     let error = maps.list(&ListOptions::default()).await.unwrap_err();
