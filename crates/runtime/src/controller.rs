@@ -221,7 +221,9 @@ impl Controller {
         self
     }
 
-    pub(crate) fn name(&self) -> &str {
+    /// The name, under which metrics, logs and the journal speak of this controller.
+    #[must_use]
+    pub fn name(&self) -> &str {
         &self.name
     }
 

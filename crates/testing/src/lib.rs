@@ -1,14 +1,24 @@
-//! The simulation spine: virtual time, a model of the API server in memory, and a layer of faults.
+//! What tests of controllers need: a cluster in the process, virtual time, a model of the API
+//! server, and a layer of faults.
 //!
+//! [`Cluster`] is the API server itself, in memory, with clients and managers on it.
 //! [`ModelServer`] is small enough to be read in one sitting: objects of any resource, revisions,
 //! watches, preconditions, finalizers, patches. It knows nothing of schemas or of what a kind
 //! means. [`Faults`] stands between a client and any transport, and decides for each call what
 //! goes wrong with it. [`TokioClock`] makes `Env` follow tokio's clock, which tests pause.
 
 mod clock;
+#[cfg(feature = "cluster")]
+mod cluster;
 mod fault;
+#[cfg(feature = "cluster")]
+mod in_process;
 mod model;
 
 pub use clock::TokioClock;
+#[cfg(feature = "cluster")]
+pub use cluster::{Cluster, ClusterBuilder, Running};
 pub use fault::{Call, Fault, FaultService, Faults};
+#[cfg(feature = "cluster")]
+pub use in_process::transport_to;
 pub use model::{Logged, ModelServer};

@@ -1,0 +1,139 @@
+//! How a cluster is started.
+
+use std::{collections::BTreeSet, path::PathBuf, sync::Arc, time::Duration};
+
+use parking_lot::Mutex;
+use tokio::sync::OnceCell;
+use windlass_client::{Config, DiscoveryClient, RestClient, RestOptions, Transport};
+use windlass_core::Env;
+use windlass_server::{Server, ServerOptions, User};
+
+use super::{Cluster, Inner, Place};
+use crate::{TokioClock, transport_to};
+
+/// Works on the cluster of the kubeconfig instead of an embedded one.
+const USE_EXISTING_CLUSTER: &str = "USE_EXISTING_CLUSTER";
+
+/// How long a condition is waited for unless told otherwise.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Starts a [`Cluster`] otherwise than usual.
+#[derive(Debug)]
+#[must_use]
+pub struct ClusterBuilder {
+    seed: u64,
+    env: Option<Env>,
+    data: Option<PathBuf>,
+    history_limit: Option<usize>,
+    patience: Duration,
+    existing: Option<Config>,
+}
+
+impl Default for ClusterBuilder {
+    fn default() -> Self {
+        Self {
+            seed: 1,
+            env: None,
+            data: None,
+            history_limit: None,
+            patience: PATIENCE,
+            existing: None,
+        }
+    }
+}
+
+impl ClusterBuilder {
+    /// Another course of all that is random.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// Time, randomness and ids from elsewhere.
+    pub fn env(mut self, env: Env) -> Self {
+        self.env = Some(env);
+        self
+    }
+
+    /// Keeps the objects in a directory instead of in memory.
+    pub fn directory(mut self, data: impl Into<PathBuf>) -> Self {
+        self.data = Some(data.into());
+        self
+    }
+
+    /// How many events per resource a watch can go back.
+    pub fn history_limit(mut self, events: usize) -> Self {
+        self.history_limit = Some(events);
+        self
+    }
+
+    /// How long a condition is waited for.
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// Works on a cluster that exists, whatever the environment says.
+    pub fn existing(mut self, config: Config) -> Self {
+        self.existing = Some(config);
+        self
+    }
+
+    /// Starts the cluster.
+    ///
+    /// # Panics
+    /// When the server cannot be opened, or the existing cluster cannot be reached.
+    pub async fn start(self) -> Cluster {
+        let patience = self.patience;
+        let (place, env, transport, options) = match self.existing_config().await {
+            Some(config) => {
+                let transport = config.transport().await;
+                let transport = transport.expect("the kubeconfig can be used");
+                let mut options = config.rest_options();
+                options.rate_limit = None;
+                (Place::Existing, Env::real(), transport, options)
+            }
+            None => self.embedded().await,
+        };
+        let client = RestClient::new(transport.clone(), options);
+        Cluster(Arc::new(Inner {
+            place,
+            env,
+            discovery: DiscoveryClient::new(client.clone()),
+            client,
+            transport,
+            patience,
+            runs: Mutex::new(Vec::new()),
+            looked_at: Mutex::new(BTreeSet::new()),
+        }))
+    }
+
+    async fn existing_config(&self) -> Option<Config> {
+        if let Some(config) = &self.existing {
+            return Some(config.clone());
+        }
+        let is_wanted = std::env::var(USE_EXISTING_CLUSTER).is_ok_and(|value| value == "true");
+        if !is_wanted {
+            return None;
+        }
+        Some(Config::load().await.expect("the kubeconfig can be read"))
+    }
+
+    async fn embedded(self) -> (Place, Env, Transport, RestOptions) {
+        let seed = self.seed;
+        let env = self.env.unwrap_or_else(|| TokioClock::new().env(seed));
+        let mut options = match self.data {
+            Some(data) => ServerOptions::directory(env.clone(), data),
+            None => ServerOptions::memory(env.clone()),
+        };
+        options.history_limit = self.history_limit;
+        let server = Server::open(options).await.expect("the server opens");
+        let transport = transport_to(&server, User::admin());
+        let rest = RestOptions {
+            rate_limit: None,
+            ..RestOptions::default()
+        };
+        let served = OnceCell::new();
+        (Place::Embedded { server, served }, env, transport, rest)
+    }
+}

@@ -1,0 +1,87 @@
+//! The way from a client to a server in the same process.
+
+use std::{
+    convert::Infallible,
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::Full;
+use tower::Service;
+use windlass_client::{
+    Body, Content, DocList, Events, Payload, Status, Transport, WatchError, WatchEvent,
+};
+use windlass_core::Doc;
+use windlass_server::{DocWatch, InProcess, Server, User};
+
+/// A transport to a server in this process, in the name of a user. Objects, lists and watch events
+/// come back as the documents that the server holds.
+#[must_use]
+pub fn transport_to(server: &Server, user: User) -> Transport {
+    Transport::new(Bridge(server.as_user(user)))
+}
+
+/// Turns the answers of the server into those that a client takes.
+#[derive(Clone, Debug)]
+struct Bridge(InProcess);
+
+type Answer = Pin<Box<dyn Future<Output = Result<Response<Content>, Infallible>> + Send>>;
+
+impl Service<Request<Payload>> for Bridge {
+    type Response = Response<Content>;
+    type Error = Infallible;
+    type Future = Answer;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Payload>) -> Answer {
+        let request = request.map(|payload| Full::new(payload.into_bytes()));
+        let answer = self.0.call(request);
+        Box::pin(async move { Ok(answer.await?.map(|body| content(body.into_content()))) })
+    }
+}
+
+fn content(content: windlass_server::Content) -> Content {
+    match content {
+        windlass_server::Content::Doc(doc) => Content::Doc(doc),
+        windlass_server::Content::List(list) => Content::List(DocList {
+            api_version: list.api_version,
+            kind: list.kind,
+            metadata: list.metadata,
+            items: Box::new(list.items.into_iter()),
+        }),
+        windlass_server::Content::Watch(watch) => Content::Events(events(watch)),
+        windlass_server::Content::Bytes(bytes) => Content::Body(Body::new(Full::new(bytes))),
+        // Whatever else a server may learn to say has no meaning here yet.
+        _ => Content::Body(Body::new(Full::new(Bytes::new()))),
+    }
+}
+
+fn events(watch: DocWatch) -> Events {
+    Events::new(futures_util::stream::unfold(watch, async |mut watch| {
+        let event = event(watch.next().await?);
+        Some((event, watch))
+    }))
+}
+
+fn event(event: windlass_server::WatchEvent) -> Result<WatchEvent, WatchError> {
+    match event {
+        windlass_server::WatchEvent::Added(doc) => Ok(WatchEvent::Added(doc)),
+        windlass_server::WatchEvent::Modified(doc) => Ok(WatchEvent::Modified(doc)),
+        windlass_server::WatchEvent::Deleted(doc) => Ok(WatchEvent::Deleted(doc)),
+        windlass_server::WatchEvent::Bookmark(doc) => Ok(WatchEvent::Bookmark(doc)),
+        windlass_server::WatchEvent::Error(status) => Err(refusal(&status.to_doc())),
+    }
+}
+
+fn refusal(status: &Doc) -> WatchError {
+    let status = status.decode::<Status>();
+    WatchError::Status(Box::new(status.unwrap_or_else(|error| {
+        Status::failure(500, "InternalError", error.to_string())
+    })))
+}
