@@ -6,30 +6,40 @@
 //! write. Both keep `metadata.managedFields`.
 //!
 //! How lists and maps merge is asked of a [`Schema`]: [`AtlasSchema`] for built-in kinds; custom
-//! resources bring their own. All versions of a kind are taken to have the same fields.
+//! resources bring their own, and [`Deduced`] knows nothing. A [`Merging`] is any of them behind a
+//! pointer. All versions of a kind are taken to have the same fields.
 
 mod cap;
 mod collect;
 mod compare;
+mod deduced;
 mod element;
 mod encode;
 mod entries;
 mod error;
+mod go;
 mod last_applied;
 mod manage;
+mod memo;
 mod merge;
+mod merging;
 mod remove;
+mod scale;
 mod schema;
 mod set;
 mod validate;
 
 pub use cap::MANAGERS_LIMIT;
+pub use deduced::Deduced;
 pub use element::{PathElement, Scalar};
 pub use encode::FieldsError;
 pub use entries::ManagedFieldsError;
 pub use error::{ApplyError, Conflict};
-pub use manage::{Write, apply, track};
-pub use schema::{AtlasSchema, ListKind, Schema, Structure};
+pub use manage::{Write, apply, create, track};
+pub use memo::{CREATIONS_LIMIT, Creations};
+pub use merging::Merging;
+pub use scale::{ScalePaths, parent_entries, scale_entries};
+pub use schema::{AtlasSchema, ListKind, ScalarKind, Schema, Structure};
 pub use set::FieldSet;
 
 #[cfg(test)]

@@ -3,12 +3,13 @@
 //! `windlass up` starts an API server with its controllers in one process, on a data directory,
 //! and writes a kubeconfig for it.
 
+mod commands;
 mod shutdown;
 mod up;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 /// A Kubernetes control plane in one process.
 #[derive(Debug, Parser)]
@@ -24,26 +25,100 @@ enum Command {
     Up(up::Arguments),
     /// Starts the API server alone.
     Server(up::Arguments),
+    /// Shows objects.
+    Get(commands::Get),
+    /// Shows objects in full, with their events.
+    Describe(commands::Describe),
+    /// Makes objects as files say.
+    Apply(commands::Apply),
+    /// Deletes objects.
+    Delete(commands::Delete),
+    /// Sets how many replicas there shall be.
+    Scale(commands::Scale),
+    /// Shows what happened.
+    Events(commands::Events),
+    /// Shows what controllers did about an object, and what made them.
+    Why(commands::Why),
+    /// Shows the versions of this program and of the server.
+    Version(commands::Version),
+    /// Prints a script that completes commands in a shell.
+    Completion {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    tracing_subscriber::fmt()
-        .with_env_filter(
-            tracing_subscriber::EnvFilter::try_from_default_env()
-                .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info")),
-        )
-        .with_writer(std::io::stderr)
-        .init();
-    let outcome = match arguments.command {
-        Command::Up(arguments) => up::run(&arguments, up::Controllers::Built),
-        Command::Server(arguments) => up::run(&arguments, up::Controllers::None),
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return usage(&error),
     };
-    match outcome {
+    match run(arguments.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("windlass: {error:#}");
             ExitCode::FAILURE
         }
     }
+}
+
+/// Help and versions are no failures; everything else ends with 1, as kubectl does.
+fn usage(error: &clap::Error) -> ExitCode {
+    let is_failure = error.use_stderr();
+    // A terminal that is gone cannot be told.
+    let _ = error.print();
+    match is_failure {
+        true => ExitCode::FAILURE,
+        false => ExitCode::SUCCESS,
+    }
+}
+
+fn run(command: Command) -> anyhow::Result<()> {
+    match command {
+        Command::Up(arguments) => {
+            log("info");
+            up::run(&arguments, up::Controllers::Built)
+        }
+        Command::Server(arguments) => {
+            log("info");
+            up::run(&arguments, up::Controllers::None)
+        }
+        Command::Completion { shell } => {
+            let mut command = Arguments::command();
+            clap_complete::generate(shell, &mut command, "windlass", &mut std::io::stdout());
+            Ok(())
+        }
+        command => {
+            // What a client command has to say goes to the terminal as its error.
+            log("error");
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()?;
+            runtime.block_on(ask(command))
+        }
+    }
+}
+
+/// Runs a command that is a client of some cluster.
+async fn ask(command: Command) -> anyhow::Result<()> {
+    match command {
+        Command::Get(arguments) => arguments.run().await,
+        Command::Describe(arguments) => arguments.run().await,
+        Command::Apply(arguments) => arguments.run().await,
+        Command::Delete(arguments) => arguments.run().await,
+        Command::Scale(arguments) => arguments.run().await,
+        Command::Events(arguments) => arguments.run().await,
+        Command::Why(arguments) => arguments.run().await,
+        Command::Version(arguments) => arguments.run().await,
+        Command::Up(_) | Command::Server(_) | Command::Completion { .. } => Ok(()),
+    }
+}
+
+fn log(level: &str) {
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(level));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .init();
 }

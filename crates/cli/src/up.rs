@@ -1,5 +1,6 @@
 //! `windlass up`: a server, its controllers and a kubeconfig.
 
+use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -114,9 +115,11 @@ async fn up(arguments: &Arguments, controllers: Controllers) -> anyhow::Result<(
 
 fn announce(url: &str, kubeconfig: &Path) {
     let path = kubeconfig.display();
-    println!("serving {url}");
-    println!("kubeconfig {path}");
-    println!("try: kubectl --kubeconfig {path} get namespaces");
+    let text = format!(
+        "serving {url}\nkubeconfig {path}\ntry: kubectl --kubeconfig {path} get namespaces\n"
+    );
+    // The server is of use even if nobody reads about it.
+    let _ = std::io::stdout().write_all(text.as_bytes());
 }
 
 /// Starts the controllers, each as a user of the server like any other.

@@ -1,5 +1,7 @@
 //! `DynamicClient`: any resource, as documents.
 
+mod table;
+
 use http::Method;
 use windlass_core::{Doc, Gvr};
 

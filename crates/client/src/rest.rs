@@ -207,10 +207,22 @@ impl RestClient {
         namespace: Option<&str>,
         options: &WatchOptions,
     ) -> Result<WatchStream, Error> {
+        let form = options.is_metadata_only.then_some(PARTIAL);
+        self.watch_as(resource, namespace, options, form).await
+    }
+
+    /// A watch whose objects come in some other form.
+    pub(crate) async fn watch_as(
+        &self,
+        resource: &Gvr,
+        namespace: Option<&str>,
+        options: &WatchOptions,
+        form: Option<&str>,
+    ) -> Result<WatchStream, Error> {
         let path = ResourcePath::new(resource, namespace).collection();
         let mut request = self.get(path?).params(options.params()).watching();
-        if options.is_metadata_only {
-            request = request.accept(PARTIAL);
+        if let Some(form) = form {
+            request = request.accept(form);
         }
         let answer = request.send().await?;
         answer.require_json()?;

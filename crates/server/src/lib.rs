@@ -29,6 +29,7 @@ mod kubeconfig;
 mod listen;
 mod negotiate;
 mod openapi;
+mod pages;
 mod parsers;
 mod private_file;
 mod query;

@@ -53,9 +53,16 @@ pub(crate) struct WriteOptions {
     pub(crate) dry_run: bool,
     pub(crate) validation: FieldValidation,
     pub(crate) force: Option<bool>,
+    /// Who writes, in the client's own words; empty if it does not say.
+    pub(crate) manager: String,
 }
 
 impl Query {
+    /// The parameters in the order given.
+    pub(crate) fn parameters(&self) -> &[(String, String)] {
+        &self.0
+    }
+
     /// Reads the part of a URI after the question mark.
     pub(crate) fn parse(text: &str) -> Result<Self, Status> {
         let mut parameters = Vec::new();
@@ -199,6 +206,7 @@ impl Query {
                 dry_run,
                 validation,
                 force,
+                manager: self.get("fieldManager").to_owned(),
             });
         }
         Err(options_invalid(kind, &errors))

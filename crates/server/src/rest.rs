@@ -1,8 +1,10 @@
 //! The verbs, for every kind alike.
 
 mod admission;
+mod apply;
 mod create;
 mod delete;
+mod fields;
 mod filter;
 mod list;
 mod metadata;

@@ -15,11 +15,13 @@ use http::{HeaderValue, Method, Request, Response, header, request};
 use http_body::Body as HttpBody;
 use tokio::sync::Semaphore;
 use tower::Service;
+use windlass_atlas::apply::Creations;
 use windlass_core::Env;
 use windlass_store::{Durability, OpenError, Store, StoreOptions};
 
 use crate::auth::{self, Attributes, Authenticator, Signer, User};
 use crate::body::{self, Body};
+use crate::pages::Pages;
 use crate::parsers::Parsers;
 use crate::query::Query;
 use crate::registry::Registry;
@@ -83,6 +85,8 @@ pub(crate) struct Inner {
     pub(crate) storage: Storage,
     /// Parsers of request bodies.
     pub(crate) parsers: Parsers,
+    /// What new objects of each sort set.
+    pub(crate) creations: Creations,
     /// Who is who.
     pub(crate) authenticator: Authenticator,
     /// What the administrator shows.
@@ -93,6 +97,8 @@ pub(crate) struct Inner {
     reads: Semaphore,
     /// Permits for requests that may write.
     writes: Semaphore,
+    /// What the rest of the process shows.
+    pages: Pages,
 }
 
 /// The server as one user sees it, without a socket in between.
@@ -152,11 +158,13 @@ impl Server {
             registry: Registry::built_in(),
             storage: Storage::new(store),
             parsers: Parsers::default(),
+            creations: Creations::default(),
             authenticator: Authenticator::new(&admin_token, signer),
             admin_token,
             env,
             reads: Semaphore::new(READS_LIMIT),
             writes: Semaphore::new(WRITES_LIMIT),
+            pages: Pages::default(),
         }));
         bootstrap::run(&server)
             .await
@@ -178,6 +186,16 @@ impl Server {
             server: self.clone(),
             user,
         }
+    }
+
+    /// Adds a page of text that is not a resource. Who may see it is for RBAC to say, as for any
+    /// path. It is made from the parameters of each request.
+    pub fn add_page(
+        &self,
+        path: &str,
+        page: impl Fn(&[(String, String)]) -> String + Send + Sync + 'static,
+    ) {
+        self.0.pages.add(path, Arc::new(page));
     }
 
     /// Clears away expired objects and old history until the server is closed.
@@ -326,6 +344,7 @@ impl Server {
             return Ok(respond::no_such_page());
         }
         let page = health::page(self, path, query)
+            .or_else(|| self.0.pages.page(path, query))
             .or_else(|| openapi::page(&self.0.registry.table(), path, query, headers))
             .map_or_else(
                 || discovery::page(&self.0.registry.table(), path, headers),

@@ -187,6 +187,13 @@ impl Status {
         Self::new(StatusCode::CONFLICT, "Conflict", message).about(resource, name)
     }
 
+    /// 409 because other managers have set what is applied, with one cause for each field.
+    pub(crate) fn fields_conflict(message: String, conflicts: Vec<Cause>) -> Self {
+        let mut status = Self::new(StatusCode::CONFLICT, "Conflict", message);
+        status.details_mut().causes = conflicts;
+        status
+    }
+
     /// 409 because somebody else wrote in between.
     pub(crate) fn modified(resource: &GroupResource, name: &str) -> Self {
         let why = "the object has been modified; please apply your changes to the latest version \
@@ -228,6 +235,15 @@ impl Status {
             "UnsupportedMediaType",
             message,
         )
+    }
+
+    /// 415 for a patch that is none of those that are served.
+    pub(crate) fn no_such_patch() -> Self {
+        let message = "415: Unsupported Media Type";
+        let (code, reason) = (StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType");
+        let mut status = Self::new(code, reason, message);
+        status.details_mut();
+        status
     }
 
     /// 422 with every field that is wrong.

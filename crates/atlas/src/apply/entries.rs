@@ -138,22 +138,28 @@ pub(super) fn encode(managers: &Managers) -> Vec<Doc> {
         (manager.operation, seconds, name, api_version, subresource)
     });
     let entries = sorted.into_iter().map(|(manager, owned)| {
-        let mut entry = vec![
-            ("apiVersion", Doc::from(&owned.api_version)),
-            ("fieldsType", Doc::from("FieldsV1")),
-            ("fieldsV1", owned.set.encode()),
-            ("operation", Doc::from(manager.operation.name())),
-        ];
-        if !manager.name.is_empty() {
-            entry.push(("manager", Doc::from(&manager.name)));
-        }
-        if !manager.subresource.is_empty() {
-            entry.push(("subresource", Doc::from(&manager.subresource)));
-        }
-        if let Some(time) = owned.time {
-            entry.push(("time", Doc::from(time.to_string())));
-        }
-        entry.into_iter().collect::<Object>().into()
+        let fields = owned.set.encode();
+        entry(manager, &owned.api_version, fields, owned.time)
     });
     entries.collect()
+}
+
+/// One entry of the list.
+pub(super) fn entry(manager: &Manager, api_version: &str, fields: Doc, time: Option<Time>) -> Doc {
+    let mut entry = vec![
+        ("apiVersion", Doc::from(api_version)),
+        ("fieldsType", Doc::from("FieldsV1")),
+        ("fieldsV1", fields),
+        ("operation", Doc::from(manager.operation.name())),
+    ];
+    if !manager.name.is_empty() {
+        entry.push(("manager", Doc::from(&manager.name)));
+    }
+    if !manager.subresource.is_empty() {
+        entry.push(("subresource", Doc::from(&manager.subresource)));
+    }
+    if let Some(time) = time {
+        entry.push(("time", Doc::from(time.to_string())));
+    }
+    entry.into_iter().collect::<Object>().into()
 }

@@ -8,6 +8,7 @@ use super::compare::Comparison;
 use super::entries::{self, Manager, Managers, Operation, Owned};
 use super::error::{ApplyError, Conflict};
 use super::last_applied;
+use super::memo::{self, Creations};
 use super::merge::merge;
 use super::remove::remove;
 use super::schema::Schema;
@@ -147,6 +148,28 @@ pub fn track<S: Schema>(schema: S, live: Option<&Doc>, new: &Doc, write: &Write<
     attribute(schema, &live, &schema.canonical(&new), &mut managers, write);
     cap(&mut managers);
     with_managed_fields(&new, &managers)
+}
+
+/// Attributes all of a new object to who made it, as [`track`] without a live object does; what
+/// objects like it set is taken from the memory.
+pub fn create<S: Schema>(schema: S, new: &Doc, write: &Write<'_>, memory: &Creations) -> Doc {
+    if !new.at(MANAGED_FIELDS).is_null() {
+        return track(schema, None, new, write);
+    }
+    let essence = memo::essence(new, NEVER_OWNED, write.ignored);
+    let fields = memory.fields(essence, || {
+        let mut managers = Managers::new();
+        let (old, new) = (blank(schema, new), schema.canonical(new));
+        attribute(schema, &old, &new, &mut managers, write);
+        let taken = managers.into_values().next();
+        taken.map_or_else(Doc::empty_object, |taken| taken.set.encode())
+    });
+    if fields.as_object().is_none_or(Object::is_empty) {
+        return new.clone();
+    }
+    let me = manager_of(write, Operation::Update);
+    let entry = entries::entry(&me, write.api_version, fields, Some(write.time));
+    set_managed_fields(new, vec![entry])
 }
 
 fn managers_to_start_from(live: &Doc, new: &Doc, write: &Write<'_>) -> Managers {
@@ -298,7 +321,10 @@ fn with_managed_fields(object: &Doc, managers: &Managers) -> Doc {
     if managers.is_empty() {
         return object.clone();
     }
-    let entries = entries::encode(managers);
+    set_managed_fields(object, entries::encode(managers))
+}
+
+fn set_managed_fields(object: &Doc, entries: Vec<Doc>) -> Doc {
     // Only an object whose metadata is not an object cannot carry them.
     object
         .with(MANAGED_FIELDS, entries)

@@ -29,6 +29,17 @@ pub enum ListKind<'a> {
     Map(&'a [&'a str]),
 }
 
+/// What a plain value must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScalarKind {
+    /// A text.
+    String,
+    /// A number, whole or not.
+    Numeric,
+    /// True or false.
+    Boolean,
+}
+
 /// Knows how the values at a place merge, and the places below it.
 pub trait Schema: Copy {
     /// What is here. Where the schema leaves it open, the value decides.
@@ -41,6 +52,10 @@ pub trait Schema: Copy {
     fn item(&self) -> Option<Self>;
     /// The default of a field here, for items that leave out a key.
     fn default_of(&self, name: &str) -> Option<Doc>;
+    /// What a plain value here must be; `None` if it may be any.
+    fn scalar(&self) -> Option<ScalarKind> {
+        None
+    }
     /// An object in the form in which two of them are compared: what a write cannot have changed
     /// is in every one. Of an empty object this is what creation starts from.
     fn canonical(&self, object: &Doc) -> Doc {
@@ -146,6 +161,15 @@ impl Schema for AtlasSchema {
             }
         };
         field.default().or_else(zero)
+    }
+
+    fn scalar(&self) -> Option<ScalarKind> {
+        match self.shape()? {
+            Shape::String | Shape::Enum(_) | Shape::Bytes => Some(ScalarKind::String),
+            Shape::Int32 | Shape::Int64 | Shape::Double => Some(ScalarKind::Numeric),
+            Shape::Bool => Some(ScalarKind::Boolean),
+            _ => None,
+        }
     }
 
     fn canonical(&self, object: &Doc) -> Doc {

@@ -46,6 +46,12 @@ impl FieldSet {
         self.members.is_empty() && self.children.is_empty()
     }
 
+    /// Whether a field of the root is a member.
+    #[must_use]
+    pub fn has_field(&self, name: &str) -> bool {
+        self.members.contains(&PathElement::Field(Str::new(name)))
+    }
+
     /// Adds a path. The root cannot be a member.
     pub fn insert(&mut self, path: &[PathElement]) {
         let Some((last, way)) = path.split_last() else {

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use windlass_core::{Doc, Kind};
 
 use super::element::PathElement;
-use super::schema::{ListKind, Schema, Structure, step_of};
+use super::go;
+use super::schema::{ListKind, ScalarKind, Schema, Structure, step_of};
 
 /// How many faults are reported.
 const FAULTS_LIMIT: usize = 100;
@@ -40,16 +41,38 @@ impl Walk {
                 }
             }
             (Structure::List(kind), Kind::Array(items)) => self.items(schema, kind, items),
-            (Structure::Scalar, Kind::Object(_) | Kind::Array(_)) => {
-                self.fault(&format!("expected scalar, got {}", value.kind().name()));
-            }
             (Structure::Map | Structure::AtomicMap, _) => {
-                self.fault(&format!("expected map, got {}", value.kind().name()));
+                self.fault(&format!("expected map, got &{{{}}}", go::plain(value)));
             }
             (Structure::List(_), _) => {
-                self.fault(&format!("expected list, got {}", value.kind().name()));
+                self.fault(&format!("expected list, got &{{{}}}", go::plain(value)));
             }
-            (Structure::Scalar, _) => {}
+            (Structure::Scalar, _) => self.scalar(schema.scalar(), value),
+        }
+    }
+
+    fn scalar(&mut self, wanted: Option<ScalarKind>, value: &Doc) {
+        match (wanted, value.kind()) {
+            (Some(ScalarKind::String), Kind::Str(_))
+            | (Some(ScalarKind::Numeric), Kind::Int(_) | Kind::UInt(_) | Kind::Float(_))
+            | (Some(ScalarKind::Boolean), Kind::Bool(_)) => {}
+            (Some(ScalarKind::String), _) => {
+                let shown = go::literal(value);
+                self.fault(&format!(
+                    "expected string, got &value.valueUnstructured{{Value:{shown}}}"
+                ));
+            }
+            (Some(ScalarKind::Numeric), _) => {
+                let name = go::type_name(value);
+                self.fault(&format!("expected numeric (int or float), got {name}"));
+            }
+            (Some(ScalarKind::Boolean), _) => {
+                self.fault(&format!("expected boolean, got &{{{}}}", go::plain(value)));
+            }
+            (None, Kind::Object(_) | Kind::Array(_)) => {
+                self.fault(&format!("expected scalar, got &{{{}}}", go::plain(value)));
+            }
+            (None, _) => {}
         }
     }
 

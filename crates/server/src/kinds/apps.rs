@@ -59,6 +59,10 @@ impl Hooks for Deployments {
         }
     }
 
+    fn status_resets(&self) -> &'static [&'static [&'static str]] {
+        &[&["spec"], &["metadata", "labels"]]
+    }
+
     fn warnings(&self, object: &Doc) -> Vec<String> {
         let messages = windlass_core::names::dns1123_label(object.meta().name());
         // An object with a revision has its name already, and keeps it.

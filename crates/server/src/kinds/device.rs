@@ -72,6 +72,10 @@ impl Hooks for ResourceClaims {
         kept
     }
 
+    fn status_resets(&self) -> &'static [&'static [&'static str]] {
+        &[&["spec"], &["metadata"]]
+    }
+
     fn validate(&self, claim: &Doc, errors: &mut FieldErrors) {
         validate_spec(claim.at("/spec"), &FieldPath::new("spec"), errors);
     }

@@ -93,6 +93,14 @@ impl Hooks for Pods {
         }
     }
 
+    fn status_resets(&self) -> &'static [&'static [&'static str]] {
+        &[
+            &["spec"],
+            &["metadata", "deletionTimestamp"],
+            &["metadata", "ownerReferences"],
+        ]
+    }
+
     fn validate(&self, pod: &Doc, errors: &mut FieldErrors) {
         pod_spec::validate_spec(pod.at("/spec"), &FieldPath::new("spec"), errors);
     }

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use windlass_atlas::apply::Merging;
 use windlass_core::{Doc, Env, GroupKind, GroupResource, Gvk};
 use windlass_store::Resource as Shelf;
 
@@ -226,6 +227,16 @@ pub(crate) trait Hooks: Send + Sync {
     /// The status of a new object.
     fn initial_status(&self) -> Doc {
         Doc::empty_object()
+    }
+
+    /// The fields that an update of the status leaves as they are, and with them who set them.
+    fn status_resets(&self) -> &'static [&'static [&'static str]] {
+        &[&["spec"]]
+    }
+
+    /// How the fields of objects merge, for kinds that are not built in.
+    fn merging(&self) -> Option<&dyn Merging> {
+        None
     }
 
     /// A word of caution to the author of an object.

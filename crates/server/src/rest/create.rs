@@ -5,6 +5,7 @@ use std::sync::Arc;
 use windlass_core::{Doc, Object, names};
 use windlass_store::{Change, Entry, Outcome, WriteError};
 
+use super::fields::{self, Author};
 use super::{Call, admission, metadata, object, pod, write_failed};
 use crate::auth;
 use crate::body::Body;
@@ -24,7 +25,6 @@ const SYSTEM_METADATA: &[&str] = &[
     "deletionGracePeriodSeconds",
     "deletionTimestamp",
     "generation",
-    "managedFields",
     "selfLink",
     "uid",
 ];
@@ -37,6 +37,8 @@ pub(super) async fn create(call: &Call) -> Result<Response<Body>, Status> {
         return unstored(call, &object).await;
     }
     let object = place(call, &object)?;
+    let author = Author::of(call, &options.manager);
+    let object = attributed(call, object, &author, &mut warnings);
     let created = insert(call, object, options.dry_run, &mut warnings).await?;
     let mut response = call.answer(StatusCode::CREATED, &created)?;
     respond::warn(&mut response, &warnings);
@@ -77,7 +79,35 @@ pub(super) fn place(call: &Call, object: &Doc) -> Result<Doc, Status> {
     }))
 }
 
-/// Makes a new object of what a client sent.
+/// What a client sent, with its defaults, and with the client as the author of all of it. What
+/// the server adds from here on belongs to nobody.
+pub(super) fn attributed(
+    call: &Call,
+    object: Doc,
+    author: &Author,
+    warnings: &mut Vec<String>,
+) -> Doc {
+    let object = dedupe_owners(object, warnings);
+    let object = call
+        .resource
+        .hooks
+        .default(without_system_metadata(&object));
+    fields::created(&call.server, &call.resource, &object, author)
+}
+
+fn without_system_metadata(object: &Doc) -> Doc {
+    object::edit_metadata(object, |metadata| {
+        let given = SYSTEM_METADATA
+            .iter()
+            .filter(|key| metadata.get(key).is_some());
+        let given: Vec<&str> = given.copied().collect();
+        given
+            .iter()
+            .fold(metadata, |metadata, key| metadata.without(key))
+    })
+}
+
+/// Makes a new object of what a client sent, which has its defaults and its author.
 pub(super) async fn insert(
     call: &Call,
     object: Doc,
@@ -89,7 +119,6 @@ pub(super) async fn insert(
             "resourceVersion should not be set on objects to be created",
         ));
     }
-    let object = dedupe_owners(object, warnings);
     let storage = &call.server.inner().storage;
     let object = call.resource.hooks.admit(object, storage)?;
     let generated = object.meta().name().is_empty() && !object.meta().generate_name().is_empty();
@@ -134,11 +163,7 @@ pub(super) fn dedupe_owners(object: Doc, warnings: &mut Vec<String>) -> Doc {
 /// A valid new object with everything in it that the server sets.
 fn prepare(server: &Server, resource: &Resource, object: &Doc) -> Result<Doc, Status> {
     let env = &server.inner().env;
-    let object = resource.hooks.default(object.clone());
-    let object = object::edit_metadata(&object, |metadata| {
-        let mut metadata = SYSTEM_METADATA
-            .iter()
-            .fold(metadata, |metadata, key| metadata.without(key));
+    let object = object::edit_metadata(object, |mut metadata| {
         let base = metadata
             .get("generateName")
             .and_then(Doc::as_str)
@@ -230,6 +255,8 @@ pub(crate) async fn create_at_start(
     let Some(resource) = table.find(group, version, plural) else {
         return Err(Status::no_such_path());
     };
+    let object = resource.hooks.default(object);
+    let object = fields::created_at_start(server, resource, &object);
     let object = prepare(server, resource, &object)?;
     let key = storage::key(object.meta().namespace(), object.meta().name());
     let put = |current: Option<&Arc<Entry>>| match current {

@@ -6,9 +6,10 @@ use parking_lot::Mutex;
 use windlass_atlas::{Atlas, StrategicError, Type, strategic_merge};
 use windlass_core::{Doc, GroupKind, Gvk, JsonPatch, OPERATIONS_LIMIT, PatchError, merge_patch};
 
-use super::Call;
+use super::fields::Author;
 use super::object::{self, Strictness};
-use super::update::{self, Part};
+use super::update::{self, Part, Proposal, Writing};
+use super::{Call, apply};
 use crate::body::Body;
 use crate::field::{FieldErrors, FieldPath};
 use crate::negotiate;
@@ -35,9 +36,13 @@ pub(super) struct Patch {
     validation: FieldValidation,
     /// Whether nothing is to be stored.
     pub(super) dry_run: bool,
+    pub(super) author: Author,
 }
 
 pub(super) async fn patch(call: &Call, part: Part) -> Result<Response<Body>, Status> {
+    if apply::is_asked_for(call) {
+        return apply::apply(call, part).await;
+    }
     let patch = read(call, &call.resource.gvk)?;
     // A patch may be tried twice; the warnings of the last time count.
     let warnings = Mutex::new(Vec::new());
@@ -46,9 +51,14 @@ pub(super) async fn patch(call: &Call, part: Part) -> Result<Response<Body>, Sta
         *warnings.lock() = complaints;
         update::check_identity(call, &patched)?;
         check_uid(call, current, &patched)?;
-        Ok(patched)
+        Ok(Proposal::Change(patched))
     };
-    let object = update::write(call, part, patch.dry_run, propose).await?;
+    let writing = Writing {
+        part,
+        dry_run: patch.dry_run,
+        author: patch.author.clone(),
+    };
+    let object = update::write(call, &writing, propose).await?;
     let mut response = call.answer(StatusCode::OK, &object)?;
     respond::warn(&mut response, &warnings.into_inner());
     Ok(response)
@@ -62,7 +72,7 @@ fn unfit(patched: &Doc, why: &str) -> Status {
 }
 
 /// In an update the uid is a condition; a patch that names another one wants to change it.
-fn check_uid(call: &Call, current: &Doc, patched: &Doc) -> Result<(), Status> {
+pub(super) fn check_uid(call: &Call, current: &Doc, patched: &Doc) -> Result<(), Status> {
     let mut errors = FieldErrors::default();
     let uid = |object: &Doc| object.at("/metadata/uid").clone();
     errors.immutable(
@@ -96,6 +106,7 @@ pub(super) fn read(call: &Call, gvk: &Gvk) -> Result<Patch, Status> {
         gvk: gvk.clone(),
         validation: options.validation,
         dry_run: options.dry_run,
+        author: Author::of(call, &options.manager),
     })
 }
 
@@ -108,7 +119,7 @@ fn read_change(call: &Call, gvk: &Gvk) -> Result<Change, Status> {
         None => &[JSON_PATCH, MERGE_PATCH],
     };
     if !accepted.contains(&media_type.as_str()) {
-        return Err(Status::unsupported_media_type(accepted));
+        return Err(Status::no_such_patch());
     }
     let doc = Doc::parse(&call.body)
         .map_err(|error| Status::bad_request(format!("error decoding patch: {error}")))?;

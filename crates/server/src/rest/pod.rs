@@ -6,7 +6,8 @@ use http::{Response, StatusCode};
 use windlass_core::{Condition, Doc, Gvk, LabelSelector, Selector, Time, doc};
 
 use super::delete::{self, DeleteOptions};
-use super::update::{self, Part};
+use super::fields::Author;
+use super::update::{self, Part, Proposal, Writing};
 use super::{Call, object};
 use crate::body::Body;
 use crate::field::{FieldErrors, FieldPath};
@@ -50,14 +51,23 @@ pub(super) async fn bind_named(call: &Call, binding: &Doc) -> Result<Response<Bo
 async fn assign(call: &Call, binding: &Doc, dry_run: bool) -> Result<Response<Body>, Status> {
     check_binding(call, binding)?;
     let now = call.server.inner().env.now();
-    let propose = |pod: &Doc| assigned(call, pod, binding, now);
-    update::write(call, Part::Whole, dry_run, propose).await?;
+    let propose = |pod: &Doc| assigned(call, pod, binding, now).map(Proposal::Change);
+    update::write(call, &unattributed(call, dry_run), propose).await?;
     let status = doc!({ "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201 });
     Ok(respond::json(
         StatusCode::CREATED,
         &status,
         call.is_pretty(),
     ))
+}
+
+/// A change that the server makes on behalf of somebody.
+fn unattributed(call: &Call, dry_run: bool) -> Writing {
+    Writing {
+        part: Part::Whole,
+        dry_run,
+        author: Author::of(call, ""),
+    }
 }
 
 fn check_binding(call: &Call, binding: &Doc) -> Result<(), Status> {
@@ -166,8 +176,8 @@ pub(super) async fn evict(call: &Call) -> Result<Response<Body>, Status> {
         spend_budget(call, &pod, options.dry_run).await?;
     }
     let now = call.server.inner().env.now();
-    let mark = |pod: &Doc| Ok(with_disruption(pod, now));
-    update::write(call, Part::Whole, options.dry_run, mark).await?;
+    let mark = |pod: &Doc| Ok(Proposal::Change(with_disruption(pod, now)));
+    update::write(call, &unattributed(call, options.dry_run), mark).await?;
     let given = eviction.at("/deleteOptions");
     let uid = given
         .at("/preconditions/uid")

@@ -1,10 +1,13 @@
 //! The scale subresource: the number of replicas, apart from everything else.
 
 use http::{Response, StatusCode};
+use windlass_atlas::Atlas;
+use windlass_atlas::apply::{self as merging, AtlasSchema, Deduced, ScalePaths};
 use windlass_core::{Doc, Gvk, LabelSelector, Selector, doc};
 
-use super::update::{self, Part};
-use super::{Call, object, patch};
+use super::fields::{self, Author};
+use super::update::{self, Part, Proposal, Writing};
+use super::{Call, apply, object, patch};
 use crate::body::Body;
 use crate::field::{FieldErrors, FieldPath};
 use crate::respond;
@@ -20,21 +23,91 @@ pub(super) async fn update(call: &Call) -> Result<Response<Body>, Status> {
     let options = call.query.write_options("UpdateOptions")?;
     let mut warnings = Vec::new();
     let scale = object::decode(call, &SCALE, options.validation, &mut warnings)?;
-    let propose = |current: &Doc| scaled(call, current, &scale);
-    let object = update::write(call, Part::Main, options.dry_run, propose).await?;
+    let author = Author::of(call, &options.manager);
+    let propose = |current: &Doc| {
+        let shown = with_managers(call, current)?;
+        scaled(call, current, &track(call, &shown, &scale, &author))
+    };
+    let writing = writing(options.dry_run, &author);
+    let object = update::write(call, &writing, propose).await?;
     let mut response = call.answer(StatusCode::OK, &scale_of(&object))?;
     respond::warn(&mut response, &warnings);
     Ok(response)
 }
 
 pub(super) async fn patch(call: &Call) -> Result<Response<Body>, Status> {
+    if apply::is_asked_for(call) {
+        return apply(call).await;
+    }
     let patch = patch::read(call, &SCALE)?;
     let propose = |current: &Doc| {
-        let (scale, _) = patch.apply(&scale_of(current))?;
+        let shown = with_managers(call, current)?;
+        let (scale, _) = patch.apply(&shown)?;
+        scaled(call, current, &track(call, &shown, &scale, &patch.author))
+    };
+    let writing = writing(patch.dry_run, &patch.author);
+    let object = update::write(call, &writing, propose).await?;
+    call.answer(StatusCode::OK, &scale_of(&object))
+}
+
+async fn apply(call: &Call) -> Result<Response<Body>, Status> {
+    let configuration = apply::read(call)?;
+    let author = &configuration.author;
+    let propose = |current: &Doc| {
+        let shown = with_managers(call, current)?;
+        let scale = configuration.apply_to(call, &SCALE, |config, force| {
+            with_write(call, author, |write| match Atlas::kind(&SCALE) {
+                Some(kind) => {
+                    merging::apply(AtlasSchema::of(kind), Some(&shown), config, write, force)
+                }
+                None => merging::apply(Deduced, Some(&shown), config, write, force),
+            })
+        })?;
         scaled(call, current, &scale)
     };
-    let object = update::write(call, Part::Main, patch.dry_run, propose).await?;
+    let writing = writing(configuration.dry_run, author);
+    let object = update::write(call, &writing, propose).await?;
     call.answer(StatusCode::OK, &scale_of(&object))
+}
+
+fn writing(dry_run: bool, author: &Author) -> Writing {
+    Writing {
+        part: Part::Main,
+        dry_run,
+        author: author.clone(),
+    }
+}
+
+/// Where the replicas of a kind are.
+fn with_paths<T>(call: &Call, work: impl FnOnce(&ScalePaths<'_>) -> T) -> T {
+    let api_version = call.resource.gvk.api_version();
+    work(&ScalePaths {
+        api_version: &api_version,
+        replicas: &[(&api_version, &["spec", "replicas"])],
+    })
+}
+
+fn with_write<T>(call: &Call, author: &Author, work: impl FnOnce(&merging::Write<'_>) -> T) -> T {
+    fields::with_write(call, Part::Whole, &SCALE.api_version(), author, work)
+}
+
+/// The scale of an object with those who set the replicas.
+fn with_managers(call: &Call, object: &Doc) -> Result<Doc, Status> {
+    let entries = object.at("/metadata/managedFields").items();
+    let entries = with_paths(call, |paths| merging::scale_entries(entries, paths));
+    let entries = entries.map_err(|error| Status::plain(error.to_string()))?;
+    Ok(match entries.is_empty() {
+        true => scale_of(object),
+        false => object::put(scale_of(object), "/metadata/managedFields", entries),
+    })
+}
+
+/// A new scale with its author noted.
+fn track(call: &Call, shown: &Doc, scale: &Doc, author: &Author) -> Doc {
+    with_write(call, author, |write| match Atlas::kind(&SCALE) {
+        Some(kind) => merging::track(AtlasSchema::of(kind), Some(shown), scale, write),
+        None => merging::track(Deduced, Some(shown), scale, write),
+    })
 }
 
 /// The scale of an object.
@@ -81,7 +154,7 @@ fn selector_text(selector: &Doc) -> String {
 }
 
 /// The object with the replicas of a scale, whose uid and revision are conditions.
-fn scaled(call: &Call, current: &Doc, scale: &Doc) -> Result<Doc, Status> {
+fn scaled(call: &Call, current: &Doc, scale: &Doc) -> Result<Proposal, Status> {
     let replicas = match scale.at("/spec/replicas") {
         found if found.is_null() => 0,
         found => found.as_i64().unwrap_or(-1),
@@ -105,8 +178,16 @@ fn scaled(call: &Call, current: &Doc, scale: &Doc) -> Result<Doc, Status> {
     }
     let conditions = scale.meta();
     let object = object::put(current.clone(), "/spec/replicas", replicas);
-    Ok(object::edit_metadata(&object, |metadata| {
+    let object = object::edit_metadata(&object, |metadata| {
         let metadata = metadata.with("resourceVersion", conditions.resource_version().into());
         metadata.with("uid", conditions.uid_str().into())
+    });
+    let pointer = "/metadata/managedFields";
+    let (parent, scale) = (current.at(pointer).items(), scale.at(pointer).items());
+    let entries = with_paths(call, |paths| merging::parent_entries(parent, scale, paths));
+    let entries = entries.map_err(|error| Status::plain(error.to_string()))?;
+    Ok(Proposal::Attributed(match entries.is_empty() {
+        true => object::cut(object, pointer),
+        false => object::put(object, pointer, entries),
     }))
 }

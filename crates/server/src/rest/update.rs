@@ -6,6 +6,7 @@ use http::{Response, StatusCode};
 use windlass_core::{Doc, GroupKind, Object};
 use windlass_store::{Change, Entry, Outcome, WriteError};
 
+use super::fields::{self, Author};
 use super::{Call, admission, create, metadata, object, write_failed};
 use crate::body::Body;
 use crate::field::{FieldErrors, FieldPath};
@@ -31,6 +32,23 @@ pub(super) enum Part {
     Only(&'static [&'static str]),
 }
 
+/// A state that somebody proposes for an object.
+pub(super) enum Proposal {
+    /// The change belongs to the author of the request.
+    Change(Doc),
+    /// The author of each field is already noted.
+    Attributed(Doc),
+}
+
+/// How a proposal is written.
+#[derive(Clone, Debug)]
+pub(super) struct Writing {
+    pub(super) part: Part,
+    /// Whether nothing is to be stored.
+    pub(super) dry_run: bool,
+    pub(super) author: Author,
+}
+
 /// What becomes of an object.
 enum Decision {
     Put(Doc),
@@ -53,7 +71,13 @@ pub(super) async fn update(call: &Call, part: Part) -> Result<Response<Body>, St
     let body = place(call, &body);
     let body = create::dedupe_owners(body, &mut warnings);
     warnings.extend(call.resource.hooks.warnings(&body));
-    let outcome = write(call, part, options.dry_run, |_| Ok(body.clone())).await;
+    let writing = Writing {
+        part,
+        dry_run: options.dry_run,
+        author: Author::of(call, &options.manager),
+    };
+    let propose = |_: &Doc| Ok(Proposal::Change(body.clone()));
+    let outcome = write(call, &writing, propose).await;
     let (code, object) = match outcome {
         Err(status) if status.code() == StatusCode::NOT_FOUND && may_create(call, part) => {
             create_instead(call, &body, &options, &mut warnings).await?
@@ -92,7 +116,9 @@ async fn create_instead(
     }
     // Creating warns of the same things again.
     warnings.clear();
-    let created = create::insert(call, body.clone(), options.dry_run, warnings).await?;
+    let author = Author::of(call, &options.manager);
+    let object = create::attributed(call, body.clone(), &author, warnings);
+    let created = create::insert(call, object, options.dry_run, warnings).await?;
     Ok((StatusCode::CREATED, created))
 }
 
@@ -133,9 +159,8 @@ fn place(call: &Call, body: &Doc) -> Doc {
 /// another write is faster, it is made once more inside the lock, where nobody can be.
 pub(super) async fn write(
     call: &Call,
-    part: Part,
-    dry_run: bool,
-    propose: impl Fn(&Doc) -> Result<Doc, Status>,
+    writing: &Writing,
+    propose: impl Fn(&Doc) -> Result<Proposal, Status>,
 ) -> Result<Doc, Status> {
     let resource = &call.resource;
     let store = &call.server.inner().storage;
@@ -146,10 +171,10 @@ pub(super) async fn write(
     let decide = |entry: &Entry| {
         let current = resource.view(&entry.doc);
         let proposed = propose(&current)?;
-        decide(call, part, &current, &proposed)
+        decide(call, writing, &current, proposed)
     };
     let decision = decide(&seen)?;
-    if dry_run {
+    if writing.dry_run {
         return Ok(match decision {
             Decision::Put(object) | Decision::Remove(object) => object,
         });
@@ -222,35 +247,88 @@ fn finish(
 }
 
 /// What becomes of an object for which somebody proposes another state.
-fn decide(call: &Call, part: Part, old: &Doc, proposed: &Doc) -> Result<Decision, Status> {
+fn decide(
+    call: &Call,
+    writing: &Writing,
+    old: &Doc,
+    proposed: Proposal,
+) -> Result<Decision, Status> {
     let resource = &call.resource;
-    check_preconditions(call, old, proposed)?;
-    let new = resource.hooks.default(proposed.clone());
-    let new = keep_system_metadata(&new, old);
+    let part = writing.part;
+    let tracked = match proposed {
+        Proposal::Attributed(new) => {
+            check_preconditions(call, old, &new)?;
+            resource.hooks.default(new)
+        }
+        Proposal::Change(new) => {
+            check_preconditions(call, old, &new)?;
+            attribute(call, writing, old, resource.hooks.default(new))
+        }
+    };
+    let new = prepare(resource, part, &tracked, old);
+    let new = fields::with_managers_of(new, &tracked);
+    let new = fields::without_new_times(new, old);
+    check(call, part, old, &new)?;
+    if is_free_to_go(resource, &new) {
+        return Ok(Decision::Remove(new));
+    }
+    Ok(Decision::Put(new))
+}
+
+/// A proposed object with the author of the change noted.
+fn attribute(call: &Call, writing: &Writing, old: &Doc, new: Doc) -> Doc {
+    match writing.part {
+        // What the server does on behalf of somebody has no author.
+        Part::Whole => fields::with_managers_of(new, old),
+        // Only what these paths write counts.
+        Part::Only(pointers) => {
+            let changed = only(pointers, &new, old);
+            fields::updated(call, writing.part, old, &changed, &writing.author)
+        }
+        part => fields::updated(call, part, old, &new, &writing.author),
+    }
+}
+
+/// The old object with the values that the new one has at some places.
+fn only(pointers: &[&str], new: &Doc, old: &Doc) -> Doc {
+    pointers
+        .iter()
+        .fold(old.clone(), |object, pointer| match new.at(pointer) {
+            none if none.is_null() => object::cut(object, pointer),
+            value => object::put(object, pointer, value),
+        })
+}
+
+/// The new state of an object, without what this part of it may not change.
+fn prepare(resource: &Resource, part: Part, new: &Doc, old: &Doc) -> Doc {
+    let new = keep_system_metadata(new, old);
     let new = match part {
         Part::Main => prepare_main(resource, new, old),
         Part::Whole => new,
         Part::Status => prepare_status(resource, &new, old),
         Part::Finalize => object::keep_field(&new, "status", old),
-        Part::Only(pointers) => pointers.iter().fold(old.clone(), |object, pointer| {
-            object::put(object, pointer, new.at(pointer))
-        }),
+        Part::Only(pointers) => only(pointers, &new, old),
     };
-    let new = match part {
+    match part {
         Part::Main | Part::Only(_) => count_generation(resource, new, old),
         Part::Whole | Part::Status | Part::Finalize => new,
-    };
+    }
+}
+
+/// Refuses a new state that is not valid.
+fn check(call: &Call, part: Part, old: &Doc, new: &Doc) -> Result<(), Status> {
+    let resource = &call.resource;
     let mut errors = FieldErrors::default();
-    metadata::validate(resource, &new, &mut errors);
-    metadata::validate_update(&new, old, &mut errors);
+    metadata::validate(resource, new, &mut errors);
+    metadata::validate_update(new, old, &mut errors);
     if part == Part::Status {
-        resource.hooks.validate_status(&new, old, &mut errors);
+        resource.hooks.validate_status(new, old, &mut errors);
     } else if part != Part::Whole {
-        resource.hooks.validate(&new, &mut errors);
+        resource.hooks.validate(new, &mut errors);
     }
     // A part with its own path is there to change what the main path may not.
     if part == Part::Main {
-        resource.hooks.validate_update(&new, old, &mut errors);
+        resource.hooks.validate_update(new, old, &mut errors);
     }
     if !errors.is_empty() {
         return Err(Status::invalid(
@@ -259,13 +337,10 @@ fn decide(call: &Call, part: Part, old: &Doc, proposed: &Doc) -> Result<Decision
             &errors,
         ));
     }
-    if part == Part::Main && new != *old {
-        admission::check_rights(call, &new)?;
+    if part == Part::Main && new != old {
+        admission::check_rights(call, new)?;
     }
-    if is_free_to_go(resource, &new) {
-        return Ok(Decision::Remove(new));
-    }
-    Ok(Decision::Put(new))
+    Ok(())
 }
 
 /// Whether nothing keeps an object any more whose deletion began.
@@ -315,7 +390,6 @@ fn keep_system_metadata(new: &Doc, old: &Doc) -> Doc {
     const KEPT: &[&str] = &[
         "creationTimestamp",
         "generation",
-        "managedFields",
         "resourceVersion",
         "selfLink",
         "uid",

@@ -1,7 +1,5 @@
 //! The binary: it starts, can be used with the kubeconfig it writes, and ends when it is told to.
 
-#![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
 use std::path::Path;
 use std::process::Stdio;
 

@@ -1,0 +1,24 @@
+//! Commands that are a client of a cluster, whichever it is.
+
+mod apply;
+mod connect;
+mod delete;
+mod describe;
+mod events;
+mod get;
+mod manifest;
+mod output;
+mod scale;
+mod table;
+mod target;
+mod version;
+mod why;
+
+pub(crate) use apply::Arguments as Apply;
+pub(crate) use delete::Arguments as Delete;
+pub(crate) use describe::Arguments as Describe;
+pub(crate) use events::Arguments as Events;
+pub(crate) use get::Arguments as Get;
+pub(crate) use scale::Arguments as Scale;
+pub(crate) use version::Arguments as Version;
+pub(crate) use why::Arguments as Why;

@@ -1,0 +1,348 @@
+//! Each command of a client, on a server that the binary itself runs.
+
+use std::io::Write as _;
+use std::process::Stdio;
+
+use super::common::{Binary, Outcome};
+
+const CONFIG_MAP: &str = "\
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: settings
+data:
+  color: blue
+";
+
+const DEPLOYMENT: &str = "\
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+  labels: { app: web }
+spec:
+  replicas: 2
+  selector: { matchLabels: { app: web } }
+  template:
+    metadata: { labels: { app: web } }
+    spec:
+      containers: [{ name: web, image: nginx }]
+";
+
+async fn server() -> Binary {
+    Binary::start("server").await
+}
+
+/// Runs a command with a manifest on its standard input.
+fn with_input(server: &Binary, words: &[&str], text: &str) -> Outcome {
+    let mut child = server
+        .command(words)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(text.as_bytes()).unwrap();
+    drop(input);
+    child.wait_with_output().unwrap().into()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn apply_says_what_it_did() {
+    let server = server().await;
+    let applied = with_input(&server, &["apply", "-f", "-"], CONFIG_MAP);
+    applied.expect("configmap/settings created\n");
+    let applied = with_input(&server, &["apply", "-f", "-"], CONFIG_MAP);
+    applied.expect("configmap/settings unchanged\n");
+    let changed = CONFIG_MAP.replace("blue", "green");
+    let applied = with_input(&server, &["apply", "-f", "-"], &changed);
+    applied.expect("configmap/settings configured\n");
+    let dry = with_input(&server, &["apply", "--dry-run", "-f", "-"], DEPLOYMENT);
+    dry.expect("deployment.apps/web created (server dry run)\n");
+    let shown = server.run(&["get", "cm/settings", "-o", "yaml"]).succeed();
+    assert!(shown.contains("color: green\n"), "{shown}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn apply_reads_files_directories_and_lists() {
+    let server = server().await;
+    let directory = tempfile::tempdir().unwrap();
+    let two = format!("{CONFIG_MAP}---\n{DEPLOYMENT}");
+    std::fs::write(directory.path().join("a.yaml"), two).unwrap();
+    let list = r#"{"apiVersion":"v1","kind":"List","items":[
+        {"apiVersion":"v1","kind":"Namespace","metadata":{"name":"team"}}]}"#;
+    std::fs::write(directory.path().join("b.json"), list).unwrap();
+    std::fs::write(directory.path().join("notes.txt"), "not a manifest").unwrap();
+    let path = directory.path().to_str().unwrap();
+    server.run(&["apply", "-f", path]).expect(
+        "configmap/settings created\ndeployment.apps/web created\nnamespace/team created\n",
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_bad_object_does_not_keep_the_others_back() {
+    let server = server().await;
+    let text = format!(
+        "apiVersion: example.com/v1\nkind: Foo\nmetadata: {{ name: x }}\n---\n{CONFIG_MAP}"
+    );
+    let outcome = with_input(&server, &["apply", "-f", "-"], &text);
+    assert_eq!(outcome.stdout, "configmap/settings created\n");
+    assert_eq!(
+        outcome.stderr,
+        "standard input: no matches for kind \"Foo\" in version \"example.com/v1\"; if it is a \
+         custom resource, apply its CustomResourceDefinition first\n\
+         windlass: 1 of 2 objects were not applied\n"
+    );
+    assert_eq!(outcome.code, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn yaml_with_a_tab_is_an_error_of_one_line_that_names_the_place() {
+    let server = server().await;
+    let outcome = with_input(
+        &server,
+        &["apply", "-f", "-"],
+        "kind: A\nmetadata:\n\tname: x\n",
+    );
+    assert_eq!(outcome.code, 1);
+    assert_eq!(outcome.stderr.lines().count(), 1, "{}", outcome.stderr);
+    assert!(
+        outcome
+            .stderr
+            .starts_with("windlass: standard input: invalid YAML: "),
+        "{}",
+        outcome.stderr
+    );
+    assert!(outcome.stderr.contains("line 3"), "{}", outcome.stderr);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn get_prints_tables() {
+    let server = server().await;
+    with_input(&server, &["apply", "-f", "-"], DEPLOYMENT).succeed();
+    let table = server.run(&["get", "deploy"]).succeed();
+    let mut lines = table.lines();
+    assert_eq!(
+        lines.next(),
+        Some("NAME   READY   UP-TO-DATE   AVAILABLE   AGE")
+    );
+    assert!(
+        lines
+            .next()
+            .unwrap()
+            .starts_with("web    0/2     0            0           ")
+    );
+    let wide = server
+        .run(&["get", "deploy", "web", "-o", "wide"])
+        .succeed();
+    assert!(
+        wide.lines()
+            .next()
+            .unwrap()
+            .ends_with("AGE   CONTAINERS   IMAGES   SELECTOR")
+    );
+    let names = server
+        .run(&["get", "deployments,namespaces", "-o", "name"])
+        .succeed();
+    assert_eq!(
+        names,
+        "deployment.apps/web\nnamespace/default\nnamespace/kube-node-lease\n\
+         namespace/kube-public\nnamespace/kube-system\n"
+    );
+    let bare = server
+        .run(&["get", "ns", "default", "--no-headers"])
+        .succeed();
+    assert!(bare.starts_with("default   Active   "), "{bare}");
+    let everywhere = server.run(&["get", "deploy", "-A"]).succeed();
+    assert!(
+        everywhere.starts_with("NAMESPACE   NAME   READY"),
+        "{everywhere}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn get_prints_whole_objects() {
+    let server = server().await;
+    with_input(&server, &["apply", "-f", "-"], CONFIG_MAP).succeed();
+    let json = server.run(&["get", "cm/settings", "-o", "json"]).succeed();
+    let object = windlass_core::Doc::parse(json.as_bytes()).unwrap();
+    assert_eq!(object.str_at("/data/color"), "blue");
+    assert!(object.at("/metadata/managedFields").is_null());
+    let yaml = server
+        .run(&["get", "cm", "-l", "a=b", "-o", "yaml"])
+        .succeed();
+    assert!(yaml.contains("items: []\n"), "{yaml}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_there_is_an_error_in_the_words_of_the_server() {
+    let server = server().await;
+    let missing = server.run(&["get", "pods", "web"]);
+    missing.fails("windlass: Error from server (NotFound): pods \"web\" not found\n");
+    server
+        .run(&["get", "pods", "web", "--ignore-not-found"])
+        .expect("");
+    let unknown = server.run(&["get", "widgets"]);
+    unknown.fails("windlass: the server doesn't have a resource type \"widgets\"\n");
+    let none = server.run(&["get", "pods"]);
+    assert_eq!(
+        (none.code, none.stderr.as_str()),
+        (0, "No resources found in default namespace.\n")
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn describe_shows_fields_and_events() {
+    let server = server().await;
+    with_input(&server, &["apply", "-f", "-"], DEPLOYMENT).succeed();
+    let text = server.run(&["describe", "deploy/web"]).succeed();
+    for part in [
+        "Name:         web\nNamespace:    default\nLabels:       app=web\n",
+        "Kind:         Deployment\n",
+        "  Replicas:   2\n",
+        "Events:       <none>\n",
+    ] {
+        assert!(text.contains(part), "{part:?} is missing in\n{text}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn scale_changes_the_number_of_replicas() {
+    let server = server().await;
+    with_input(&server, &["apply", "-f", "-"], DEPLOYMENT).succeed();
+    let words = [
+        "scale",
+        "deploy/web",
+        "--replicas=5",
+        "--current-replicas=3",
+    ];
+    server
+        .run(&words)
+        .fails("windlass: Expected replicas to be 3, was 2\n");
+    let words = [
+        "scale",
+        "deploy/web",
+        "--replicas=5",
+        "--current-replicas=2",
+    ];
+    server.run(&words).expect("deployment.apps/web scaled\n");
+    let shown = server.run(&["get", "deploy/web", "-o", "yaml"]).succeed();
+    assert!(shown.contains("  replicas: 5\n"), "{shown}");
+    server
+        .run(&["scale", "ns/default", "--replicas=1"])
+        .fails("windlass: namespaces cannot be scaled\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn delete_takes_names_selectors_and_files() {
+    let server = server().await;
+    for name in ["a", "b", "c"] {
+        let text = CONFIG_MAP.replace("settings", name);
+        with_input(&server, &["apply", "-f", "-"], &text).succeed();
+    }
+    server
+        .run(&["delete", "cm", "a"])
+        .expect("configmap/a deleted\n");
+    let text = CONFIG_MAP.replace("settings", "b");
+    with_input(&server, &["delete", "-f", "-"], &text).expect("configmap/b deleted\n");
+    server.run(&["delete", "cm"]).fails(
+        "windlass: resource(s) were provided, but no name was specified; use --all or a selector\n",
+    );
+    server
+        .run(&["delete", "cm", "--all"])
+        .expect("configmap/c deleted\n");
+    server
+        .run(&["delete", "cm/a", "--ignore-not-found"])
+        .expect("");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_are_shown_with_what_they_are_about() {
+    let server = server().await;
+    let event = "\
+apiVersion: v1
+kind: Event
+metadata: { name: web.1, namespace: default }
+involvedObject: { kind: Pod, name: web, namespace: default }
+reason: Started
+message: Started container web
+type: Normal
+count: 3
+";
+    with_input(&server, &["apply", "-f", "-"], event).succeed();
+    let text = server.run(&["events", "--for", "pod/web"]).succeed();
+    assert!(text.starts_with("LAST SEEN"), "{text}");
+    assert!(text.contains("(x3)"), "{text}");
+    assert!(
+        text.contains("Normal   Started   Pod/web   Started container web\n"),
+        "{text}"
+    );
+    let none = server.run(&["events", "--for", "pod/db"]);
+    assert_eq!(none.stderr, "No events found in default namespace.\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn versions_are_those_of_program_and_server() {
+    let server = server().await;
+    let own = format!("windlass: {}\n", env!("CARGO_PKG_VERSION"));
+    server.run(&["version", "--client"]).expect(&own);
+    let both = server.run(&["version"]).succeed();
+    assert!(both.starts_with(&(own + "server: v1.36.")), "{both}");
+}
+
+#[test]
+fn completion_scripts_know_the_commands() {
+    for shell in ["bash", "zsh", "fish"] {
+        let script = super::common::run(&["completion", shell]).succeed();
+        assert!(script.contains("describe"), "{shell}");
+    }
+}
+
+#[test]
+fn a_missing_kubeconfig_says_what_to_do() {
+    let directory = tempfile::tempdir().unwrap();
+    let outcome: Outcome = super::common::command(&["get", "pods"])
+        .current_dir(directory.path())
+        .env("HOME", directory.path())
+        .env_remove("KUBECONFIG")
+        .output()
+        .unwrap()
+        .into();
+    assert_eq!(outcome.code, 1);
+    assert_eq!(outcome.stderr.lines().count(), 1, "{}", outcome.stderr);
+    assert!(
+        outcome.stderr.starts_with(
+            "windlass: there is no cluster to talk to; start one with `windlass up`, or name a \
+             file with --kubeconfig: "
+        ),
+        "{}",
+        outcome.stderr
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_gone_is_named() {
+    let mut server = server().await;
+    server.stop();
+    let outcome = server.run(&["get", "pods"]);
+    assert_eq!(outcome.code, 1);
+    assert_eq!(outcome.stderr.lines().count(), 1, "{}", outcome.stderr);
+    assert!(
+        outcome.stderr.contains("cannot be reached; is it running?"),
+        "{}",
+        outcome.stderr
+    );
+}
+
+#[test]
+fn a_wrong_command_ends_with_one() {
+    let outcome = super::common::run(&["frobnicate"]);
+    assert_eq!(outcome.code, 1);
+    assert!(
+        outcome.stderr.contains("unrecognized subcommand"),
+        "{}",
+        outcome.stderr
+    );
+    assert_eq!(super::common::run(&["--help"]).code, 0);
+}

@@ -1,0 +1,7 @@
+//! The binary, from outside.
+
+#![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+mod commands;
+mod common;
+mod up;

@@ -1,0 +1,261 @@
+//! Server-side apply: a patch that says what its author wants, not what to do.
+
+use http::{Response, StatusCode};
+use parking_lot::Mutex;
+use windlass_atlas::apply::{ApplyError, Conflict};
+use windlass_core::{Doc, Gvk, quote};
+
+use super::fields::{self, Author};
+use super::object::{self, Strictness};
+use super::update::{self, Part, Proposal, Writing};
+use super::{Call, create, patch};
+use crate::body::Body;
+use crate::field::{FieldErrors, FieldPath};
+use crate::negotiate;
+use crate::query::{self, FieldValidation};
+use crate::request::Verb;
+use crate::respond;
+use crate::status::{Cause, Status};
+
+const APPLY_PATCH: &str = "application/apply-patch+yaml";
+
+/// What is to be applied.
+pub(super) struct Configuration {
+    doc: Doc,
+    /// Fields that are there twice.
+    duplicates: Vec<String>,
+    validation: FieldValidation,
+    force: bool,
+    pub(super) dry_run: bool,
+    pub(super) author: Author,
+}
+
+/// Whether a patch is an apply.
+pub(super) fn is_asked_for(call: &Call) -> bool {
+    negotiate::media_type(&call.headers) == APPLY_PATCH
+}
+
+pub(super) async fn apply(call: &Call, part: Part) -> Result<Response<Body>, Status> {
+    let configuration = read(call)?;
+    // An apply may be tried twice; the warnings of the last time count.
+    let warnings = Mutex::new(Vec::new());
+    let propose = |current: &Doc| {
+        let (merged, complaints) = merge(call, part, Some(current), &configuration)?;
+        *warnings.lock() = complaints;
+        patch::check_uid(call, current, &merged)?;
+        Ok(Proposal::Attributed(merged))
+    };
+    let writing = Writing {
+        part,
+        dry_run: configuration.dry_run,
+        author: configuration.author.clone(),
+    };
+    let outcome = update::write(call, &writing, propose).await;
+    let mut warnings = warnings.into_inner();
+    let (code, object) = match outcome {
+        Err(status) if status.code() == StatusCode::NOT_FOUND && part == Part::Main => {
+            let created = create_by(call, &configuration, &mut warnings).await?;
+            (StatusCode::CREATED, created)
+        }
+        outcome => (StatusCode::OK, outcome?),
+    };
+    let mut response = call.answer(code, &object)?;
+    respond::warn(&mut response, &warnings);
+    Ok(response)
+}
+
+/// Makes the object that a configuration describes.
+async fn create_by(
+    call: &Call,
+    configuration: &Configuration,
+    warnings: &mut Vec<String>,
+) -> Result<Doc, Status> {
+    let (object, complaints) = merge(call, Part::Main, None, configuration)?;
+    let uid = object.meta().uid_str();
+    if !uid.is_empty() {
+        let why = format!(
+            "uid mismatch: the provided object specified uid {uid}, and no existing object was \
+             found"
+        );
+        let (resource, name) = (call.group_resource(), &call.path.name);
+        return Err(Status::conflict(&resource, name, &why));
+    }
+    call.check_also(Verb::Create)?;
+    *warnings = complaints;
+    let object = object::edit_metadata(&object, |metadata| metadata.without("resourceVersion"));
+    let object = create::dedupe_owners(object, warnings);
+    let object = call.resource.hooks.default(object);
+    create::insert(call, object, configuration.dry_run, warnings).await
+}
+
+/// The configuration in a request.
+pub(super) fn read(call: &Call) -> Result<Configuration, Status> {
+    let options = call.query.write_options("PatchOptions")?;
+    if options.manager.is_empty() {
+        let mut errors = FieldErrors::default();
+        let field = FieldPath::new("fieldManager");
+        errors.required(&field, "is required for apply patch");
+        return Err(query::options_invalid("PatchOptions", &errors));
+    }
+    let (doc, duplicates) = parse(call)?;
+    Ok(Configuration {
+        doc,
+        duplicates,
+        validation: options.validation,
+        force: options.force.unwrap_or(false),
+        dry_run: options.dry_run,
+        author: Author::of(call, &options.manager),
+    })
+}
+
+/// YAML, of which JSON is a part and the more frequent.
+fn parse(call: &Call) -> Result<(Doc, Vec<String>), Status> {
+    let refuse = |why: &str| Status::bad_request(format!("error decoding YAML: {why}"));
+    let text = std::str::from_utf8(&call.body).map_err(|error| refuse(&error.to_string()))?;
+    let (doc, duplicates) = match call.server.inner().parsers.parse(&call.body) {
+        Ok(parsed) => (
+            parsed.doc,
+            parsed.duplicates.iter().map(ToString::to_string).collect(),
+        ),
+        Err(_) => {
+            let docs = Doc::parse_yaml(text);
+            let docs = docs.map_err(|error| {
+                refuse(&format!("error converting YAML to JSON: yaml: {error}"))
+            })?;
+            (docs.into_iter().next().unwrap_or_default(), Vec::new())
+        }
+    };
+    if doc.is_null() {
+        return Ok((Doc::empty_object(), duplicates));
+    }
+    if doc.as_object().is_none() {
+        let found = doc.kind().name();
+        return Err(refuse(&format!(
+            "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {found} into Go \
+             value of type map[string]interface {{}}"
+        )));
+    }
+    Ok((doc, duplicates))
+}
+
+/// The live object with a configuration in it, and warnings about that.
+fn merge(
+    call: &Call,
+    part: Part,
+    live: Option<&Doc>,
+    configuration: &Configuration,
+) -> Result<(Doc, Vec<String>), Status> {
+    let gvk = &call.resource.gvk;
+    check_type(gvk, &configuration.doc)?;
+    let api_version = gvk.api_version();
+    let author = &configuration.author;
+    let merged = fields::with_write(call, part, &api_version, author, |write| {
+        fields::with_merging(&call.resource, |merging| {
+            merging.apply(live, &configuration.doc, write, configuration.force)
+        })
+    });
+    let merged = merged.map_err(|error| refused(gvk, &configuration.doc, &error))?;
+    let complaints = configuration.complaints()?;
+    let merged = named(call, &merged)?;
+    let mut strictness = Strictness {
+        validation: FieldValidation::Ignore,
+        complaints: Vec::new(),
+    };
+    let merged = object::check_type(&merged, gvk)?;
+    let merged = object::conform(&merged, gvk, &mut strictness).map_err(|why| {
+        let why = format!("failed to convert new object to proper version: {why}");
+        Status::plain(why)
+    })?;
+    Ok((merged, complaints))
+}
+
+impl Configuration {
+    /// What is to be said about fields that come twice.
+    fn complaints(&self) -> Result<Vec<String>, Status> {
+        let complain = |field: &String| format!("duplicate field {}", quote(field));
+        match self.validation {
+            FieldValidation::Strict if !self.duplicates.is_empty() => {
+                let all: Vec<String> = self.duplicates.iter().map(complain).collect();
+                let all = all.join(", ");
+                Err(Status::bad_request(format!(
+                    "error strict decoding patch: {all}"
+                )))
+            }
+            FieldValidation::Ignore => Ok(Vec::new()),
+            _ => Ok(self.duplicates.iter().map(complain).collect()),
+        }
+    }
+
+    /// Applies to something that is shown in another kind than it is stored in.
+    pub(super) fn apply_to(
+        &self,
+        call: &Call,
+        gvk: &Gvk,
+        work: impl FnOnce(&Doc, bool) -> Result<Doc, ApplyError>,
+    ) -> Result<Doc, Status> {
+        check_type(gvk, &self.doc)?;
+        let merged = work(&self.doc, self.force);
+        let merged = merged.map_err(|error| refused(gvk, &self.doc, &error))?;
+        self.complaints()?;
+        named(call, &merged)
+    }
+}
+
+/// A configuration must say what it is of.
+fn check_type(gvk: &Gvk, doc: &Doc) -> Result<(), Status> {
+    let (api_version, kind) = (doc.str_at("/apiVersion"), doc.str_at("/kind"));
+    if api_version == gvk.api_version() && kind == gvk.kind() {
+        return Ok(());
+    }
+    let slash = match (api_version.contains('/'), api_version) {
+        (_, "") => "/".to_owned(),
+        (true, version) => version.to_owned(),
+        (false, version) => format!("/{version}"),
+    };
+    Err(Status::bad_request(format!(
+        "invalid object type: {slash}, Kind={kind}"
+    )))
+}
+
+/// An object that has the name and the namespace of the path, or did not say.
+fn named(call: &Call, merged: &Doc) -> Result<Doc, Status> {
+    let merged = match call.namespace() {
+        namespace if merged.meta().namespace().is_empty() && !namespace.is_empty() => {
+            object::put(merged.clone(), "/metadata/namespace", namespace)
+        }
+        _ => merged.clone(),
+    };
+    update::check_identity(call, &merged)?;
+    Ok(merged)
+}
+
+fn refused(gvk: &Gvk, configuration: &Doc, error: &ApplyError) -> Status {
+    match error {
+        ApplyError::Conflicts(conflicts) => {
+            Status::fields_conflict(error.to_string(), conflicts.iter().map(cause).collect())
+        }
+        ApplyError::ManagedFields => Status::bad_request(error.to_string()),
+        ApplyError::Unreadable(_) => {
+            Status::plain(format!("failed to decode managed fields: {error}"))
+        }
+        _ => {
+            let meta = configuration.meta();
+            let (namespace, name) = (meta.namespace(), meta.name());
+            let version = gvk.api_version();
+            let slash = if version.contains('/') { "" } else { "/" };
+            let kind = gvk.kind();
+            Status::plain(format!(
+                "failed to create typed patch object ({namespace}/{name}; {slash}{version}, \
+                 Kind={kind}): {error}"
+            ))
+        }
+    }
+}
+
+fn cause(conflict: &Conflict) -> Cause {
+    Cause {
+        reason: "FieldManagerConflict",
+        message: format!("conflict with {}", conflict.manager),
+        field: conflict.field.clone(),
+    }
+}
