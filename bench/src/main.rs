@@ -8,6 +8,7 @@ mod doc;
 mod informer;
 mod list;
 mod queue;
+mod server;
 
 use std::process::ExitCode;
 
@@ -20,6 +21,10 @@ usage: windlass-bench doc parser|single|own-tokens PODS   hold pods as `Doc`s
        windlass-bench list read URL               read such a list
        windlass-bench queue                       add keys to a work queue and hand them out
        windlass-bench informer                            hold the pods of $KUBECONFIG's server
+       windlass-bench server start PROGRAM ...            start a server and wait until it is ready
+       windlass-bench server create PODS CLIENTS          create pods on $KUBECONFIG's server
+       windlass-bench server list PODS                    list them
+       windlass-bench server fanout WATCHERS              write to one that so many watch
        windlass-bench corpus list|load|keys PODS  print pods: a PodList, input for a loader, keys";
 
 fn main() -> ExitCode {
@@ -35,7 +40,7 @@ fn main() -> ExitCode {
 }
 
 fn run(words: &[&str]) -> anyhow::Result<()> {
-    let number = |pods: &str| pods.parse().context("number of pods");
+    let number = |pods: &str| pods.parse::<usize>().context("a number");
     let corpus = |pods| number(pods).map(Corpus::new);
     let with_own_tokens = |pods| number(pods).map(Corpus::with_own_tokens);
     let numbers = match words {
@@ -45,6 +50,10 @@ fn run(words: &[&str]) -> anyhow::Result<()> {
         ["list", "serve", pods] => return list::serve(&corpus(pods)?),
         ["list", "read", url] => list::read(url)?,
         ["informer"] => return informer::run(),
+        ["server", "start", program, rest @ ..] => return server::start(program, rest),
+        ["server", "create", pods, clients] => server::create(number(pods)?, number(clients)?)?,
+        ["server", "list", pods] => server::list(number(pods)?)?,
+        ["server", "fanout", watchers] => server::fanout(number(watchers)?)?,
         ["queue"] => queue::run()?,
         ["corpus", form, pods] => return corpus_text::print(&corpus(pods)?, form),
         _ => bail!(USAGE),

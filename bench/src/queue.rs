@@ -1,6 +1,6 @@
 //! How many keys the work queue can take in and hand out.
 //!
-//! One operation is one call of `add`, or one hand-out: a `get` whose item is dropped. The
+//! One operation is one call of `add`, or one hand-out: a `get` whose item is ended. The
 //! configurations, and the names of the figures, are those of the peers.
 
 use std::{
@@ -160,11 +160,11 @@ impl Shared {
     /// Takes and finishes keys until the queue is shut down and empty, and returns how many.
     async fn work(self: Arc<Self>) -> u64 {
         let mut handouts = 0;
-        while let Some(item) = self.queue.get().await {
-            let index = number(item.key());
-            drop(item);
-            self.pending[index].store(false, Ordering::Release);
+        let mut next = self.queue.get().await;
+        while let Some(item) = next {
+            self.pending[number(item.key())].store(false, Ordering::Release);
             handouts += 1;
+            next = item.next().await;
         }
         handouts
     }

@@ -10,6 +10,7 @@ mod informer;
 mod list;
 mod queue;
 mod report;
+mod server;
 
 use std::process::ExitCode;
 
@@ -21,6 +22,7 @@ usage: cargo xtask bench NAME [--peers]
   doc       pods held as `Doc`s, as k8s-openapi structs and as serde_json values
   list      a list of pods read over HTTP; the peers need Go
   queue     work queues; the peer needs Go
+  server    the API server under load; the peer needs `cargo xtask envtest build`
   informer  caches of a real API server's pods; needs Go and `cargo xtask envtest build`
 
 --peers adds the peers that need more than Cargo, and the ratios to them. A ratio is always
@@ -34,6 +36,8 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<ExitCode> {
         ["list", "--peers"] => list::run(true)?,
         ["queue"] => queue::run(false)?,
         ["queue", "--peers"] => queue::run(true)?,
+        ["server"] => server::run(false)?,
+        ["server", "--peers"] => server::run(true)?,
         ["informer", "--peers"] => informer::run()?,
         ["informer"] => bail!("windlass has no figures here yet; see --peers\n{USAGE}"),
         _ => bail!(USAGE),

@@ -16,6 +16,7 @@ const usage = `usage: peer COMMAND
 
   informer [--content-type json|protobuf] [--trim]  hold all pods in a shared informer
   list --url URL                                    read a list of pods
+  follow [--namespace NAME]                         print what happens to pods
   queue                                             add keys to a work queue and hand them out
   load [--workers N]                                create the pods that standard input lists
   update [--workers N] [--count N]                  change the pods that standard input lists
@@ -27,6 +28,7 @@ func main() {
 		os.Exit(2)
 	}
 	commands := map[string]func(context.Context, []string) error{
+		"follow":   follow,
 		"informer": informer,
 		"list":     list,
 		"queue":    queue,

@@ -35,6 +35,7 @@ pub use element::{PathElement, Scalar};
 pub use encode::FieldsError;
 pub use entries::ManagedFieldsError;
 pub use error::{ApplyError, Conflict};
+pub use go::plain as go_text;
 pub use manage::{Write, apply, create, track};
 pub use memo::{CREATIONS_LIMIT, Creations};
 pub use merging::Merging;

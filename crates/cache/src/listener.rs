@@ -75,6 +75,10 @@ impl Listener {
         self.buffer.lock().len()
     }
 
+    pub(crate) fn is_idle(&self) -> bool {
+        self.buffer.lock().is_idle()
+    }
+
     pub(crate) fn coalesced(&self) -> u64 {
         self.buffer.lock().coalesced()
     }

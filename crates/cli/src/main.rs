@@ -3,10 +3,16 @@
 //! `windlass up` starts an API server with its controllers in one process, on a data directory,
 //! and writes a kubeconfig for it.
 
+mod background;
 mod commands;
+mod controllers;
+mod held;
+mod merge;
+mod serve;
 mod shutdown;
 mod up;
 
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
@@ -24,7 +30,13 @@ enum Command {
     /// Starts the API server and its controllers.
     Up(up::Arguments),
     /// Starts the API server alone.
-    Server(up::Arguments),
+    Server(serve::ServeArguments),
+    /// Says whether a cluster runs in a data directory, and where.
+    Status(background::Arguments),
+    /// Ends the cluster of a data directory.
+    Down(background::Arguments),
+    /// Runs controllers on any cluster, beside or instead of its own.
+    Controllers(controllers::Arguments),
     /// Shows objects.
     Get(commands::Get),
     /// Shows objects in full, with their events.
@@ -77,12 +89,16 @@ fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Up(arguments) => {
             log("info");
-            up::run(&arguments, up::Controllers::Built)
+            up::run(&arguments)
         }
         Command::Server(arguments) => {
             log("info");
-            up::run(&arguments, up::Controllers::None)
+            up::run_server(&arguments)
         }
+        Command::Status(arguments) => arguments.status(),
+        Command::Down(arguments) => arguments.down(),
+        // It starts its own logs, as its flags say.
+        Command::Controllers(arguments) => controllers::run(&arguments),
         Command::Completion { shell } => {
             let mut command = Arguments::command();
             clap_complete::generate(shell, &mut command, "windlass", &mut std::io::stdout());
@@ -110,7 +126,7 @@ async fn ask(command: Command) -> anyhow::Result<()> {
         Command::Events(arguments) => arguments.run().await,
         Command::Why(arguments) => arguments.run().await,
         Command::Version(arguments) => arguments.run().await,
-        Command::Up(_) | Command::Server(_) | Command::Completion { .. } => Ok(()),
+        _ => Ok(()),
     }
 }
 
@@ -119,6 +135,7 @@ fn log(level: &str) {
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(level));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
+        .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr)
         .init();
 }

@@ -1,139 +1,171 @@
-//! `windlass up`: a server, its controllers and a kubeconfig.
+//! `windlass up`: a server and its controllers. `windlass server`: the server alone.
 
-use std::io::Write as _;
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use anyhow::Context as _;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use tokio::task::JoinHandle;
-use windlass_client::{RestClient, RestOptions, Transport};
-use windlass_controllers::ReplicaSetController;
-use windlass_core::Env;
-use windlass_server::{Certificates, Server, ServerOptions, User, kubeconfig, serve};
+use windlass_client::RestOptions;
+use windlass_controllers::catalog::{self, Settings};
+use windlass_controllers::service_account;
+use windlass_core::{Env, Key};
+use windlass_runtime::{Manager, Shutdown};
+use windlass_server::{Admission, Server, User};
+use windlass_testing::transport_to;
 
-use crate::shutdown;
+use crate::background;
+use crate::serve::{self, Serving};
+use crate::shutdown::Signals;
 
-/// Options of `up` and `server`.
+/// Options of `up`.
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
-    /// Where objects, keys and certificates are kept.
-    #[arg(long, value_name = "DIR", default_value = ".windlass")]
-    data: PathBuf,
-    /// Where the kubeconfig is written [default: kubeconfig in the data directory].
-    #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
-    /// The address to listen on; port 0 is any free one.
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:0")]
-    listen: SocketAddr,
-    /// Further host names under which the server is reached.
-    #[arg(long = "host", value_name = "NAME")]
-    hosts: Vec<String>,
-    /// Listen on an address that other machines reach.
+    #[command(flatten)]
+    serve: serve::ServeArguments,
+    /// Controllers to run: "*" for all, "name" for one, "-name" for all but one.
+    #[arg(
+        long,
+        env = "WINDLASS_CONTROLLERS",
+        value_delimiter = ',',
+        default_value = "*",
+        allow_hyphen_values = true
+    )]
+    controllers: Vec<String>,
+    /// How many nodes there are. No container runs on them.
+    #[arg(long, value_name = "NUMBER", default_value_t = 3)]
+    nodes: usize,
+    /// How many devices each node has, for ResourceClaims.
+    #[arg(long, value_name = "NUMBER", default_value_t = 8)]
+    devices: usize,
+    /// Go to the background once it serves; `windlass down` ends it.
     #[arg(long)]
-    allow_remote: bool,
-    /// What a write waits for.
-    #[arg(long, value_enum, default_value_t = Durability::Full)]
-    durability: Durability,
+    detach: bool,
 }
 
-/// What a write waits for.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Durability {
-    /// The disk has it.
-    Full,
-    /// Nothing: the last writes are lost when the process dies.
-    None,
-}
-
-/// Which controllers run beside the server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Controllers {
-    /// All that are built in.
-    Built,
-    /// None.
-    None,
-}
-
-/// Runs until a signal comes.
-pub(crate) fn run(arguments: &Arguments, controllers: Controllers) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()?;
-    runtime.block_on(up(arguments, controllers))
-}
-
-async fn up(arguments: &Arguments, controllers: Controllers) -> anyhow::Result<()> {
-    let is_local = arguments.listen.ip().is_loopback();
-    anyhow::ensure!(
-        is_local || arguments.allow_remote,
-        "{} can be reached from other machines; say --allow-remote if that is meant",
-        arguments.listen
-    );
-    let env = Env::real();
-    let data = &arguments.data;
-    windlass_server::make_directory(data)
-        .with_context(|| format!("cannot use data directory {}", data.display()))?;
-    let mut options = ServerOptions::directory(env.clone(), data);
-    options.durability = match arguments.durability {
-        Durability::Full => windlass_store::Durability::Full,
-        Durability::None => windlass_store::Durability::None,
-    };
-    let mut hosts = arguments.hosts.clone();
-    hosts.push(arguments.listen.ip().to_string());
-    // Keys are made while the store reads its data.
-    let certificates = tokio::task::spawn_blocking({
-        let (data, hosts, env) = (data.clone(), hosts.clone(), env.clone());
-        move || Certificates::in_directory(&data, &hosts, &env)
-    });
-    let server = Server::open(options).await?;
-    let certificates = certificates.await??;
-    let listening = serve(server.clone(), arguments.listen, &certificates, &hosts).await?;
-    let url = format!("https://{}", listening.address());
-    let path = arguments
-        .kubeconfig
-        .clone()
-        .unwrap_or_else(|| data.join("kubeconfig"));
-    let text = kubeconfig(&url, &certificates, server.admin_token());
-    windlass_server::write_private_file(&path, text.as_bytes())
-        .with_context(|| format!("cannot write {}", path.display()))?;
-    announce(&url, &path);
-    let maintenance = tokio::spawn({
-        let server = server.clone();
-        async move { server.maintain().await }
-    });
-    let background = start(controllers, &server, &env);
-    let stop = async move {
-        shutdown::requested().await;
-        // Controllers first: they would take the end of the server for a failure.
-        maintenance.abort();
-        background.into_iter().for_each(|task| task.abort());
-    };
-    listening.run(stop).await;
-    Ok(())
-}
-
-fn announce(url: &str, kubeconfig: &Path) {
-    let path = kubeconfig.display();
-    let text = format!(
-        "serving {url}\nkubeconfig {path}\ntry: kubectl --kubeconfig {path} get namespaces\n"
-    );
-    // The server is of use even if nobody reads about it.
-    let _ = std::io::stdout().write_all(text.as_bytes());
-}
-
-/// Starts the controllers, each as a user of the server like any other.
-fn start(controllers: Controllers, server: &Server, env: &Env) -> Vec<JoinHandle<()>> {
-    if controllers == Controllers::None {
-        return Vec::new();
+/// Runs a server and its controllers until a signal comes.
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let chosen = embedded(&arguments.controllers)?;
+    if arguments.detach {
+        return background::detach(&arguments.serve.data);
     }
-    let user = User::new("system:kube-controller-manager", &[]);
-    let transport = Transport::http(server.as_user(user));
-    let client = RestClient::new(transport, RestOptions::default());
-    let sets = ReplicaSetController::new(client, env.clone());
-    vec![tokio::spawn(async move {
-        if let Err(error) = sets.run().await {
-            tracing::error!(%error, "the replica set controller ended");
+    runtime()?.block_on(async {
+        let signals = Signals::listen()?;
+        let serving = arguments.serve.open(admission(&chosen)).await?;
+        let settings = settings(arguments, &serving);
+        let controllers = Controllers::start(&serving.server, &serving.env, &chosen, &settings)?;
+        serving.announce(&hints(&serving));
+        let stop = async move {
+            signals.requested().await;
+            // Controllers first: they would take the end of the server for a failure.
+            controllers.stop().await;
+        };
+        serving.run(stop).await;
+        Ok(())
+    })
+}
+
+/// Runs a server alone until a signal comes.
+pub(crate) fn run_server(arguments: &serve::ServeArguments) -> anyhow::Result<()> {
+    runtime()?.block_on(async {
+        let signals = Signals::listen()?;
+        let serving = arguments.open(Admission::default()).await?;
+        let path = serving.kubeconfig.display();
+        serving.announce(&format!(
+            "try: kubectl --kubeconfig {path} get namespaces\n"
+        ));
+        serving.run(signals.requested()).await;
+        Ok(())
+    })
+}
+
+fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+}
+
+/// The controllers of an embedded cluster. A star means those as well that a real cluster has of
+/// its own, such as its nodes.
+fn embedded(words: &[String]) -> anyhow::Result<Vec<&'static catalog::Entry>> {
+    let mut words = words.to_vec();
+    if words.iter().any(|word| word == "*") {
+        words.extend(catalog::ALL.iter().map(|entry| entry.name.to_owned()));
+    }
+    Ok(catalog::select(&words)?)
+}
+
+/// Pods get a service account where somebody makes one for each namespace.
+fn admission(chosen: &[&catalog::Entry]) -> Admission {
+    let service_accounts = chosen
+        .iter()
+        .any(|entry| entry.name == service_account::NAME);
+    Admission {
+        service_accounts,
+        ..Admission::default()
+    }
+}
+
+fn settings(arguments: &Arguments, serving: &Serving) -> Settings {
+    let mut settings = Settings::default();
+    settings.node.nodes = arguments.nodes;
+    settings.driver.devices_per_node = arguments.devices;
+    settings.root_ca.root_ca.clone_from(&serving.authority);
+    // There is no other API server that would have to hear of the deletion first.
+    settings.namespace.grace = Duration::ZERO;
+    settings
+}
+
+fn hints(serving: &Serving) -> String {
+    let flag = serving.flag();
+    let path = serving.kubeconfig.display();
+    format!(
+        "try: kubectl --kubeconfig {path} create deployment web --image=nginx --replicas=3\n\
+         \x20    windlass get deployments,pods -w{flag}\n\
+         \x20    windlass why deployment/web{flag}\n\n"
+    )
+}
+
+/// The controllers beside a server.
+pub(crate) struct Controllers {
+    shutdown: Shutdown,
+    task: JoinHandle<()>,
+}
+
+impl Controllers {
+    /// Starts controllers, which are users of the server like any other.
+    pub(crate) fn start(
+        server: &Server,
+        env: &Env,
+        chosen: &[&catalog::Entry],
+        settings: &Settings,
+    ) -> anyhow::Result<Self> {
+        let user = User::new("system:kube-controller-manager", &["system:masters"]);
+        let shutdown = Shutdown::new();
+        let manager = Manager::builder("windlass")
+            .transport(transport_to(server, user), RestOptions::default())
+            .env(env.clone())
+            .shutdown(shutdown.clone())
+            .build()?;
+        for entry in chosen {
+            entry.add_to(&manager, settings);
         }
-    })]
+        let handle = manager.handle();
+        server.add_page("/debug/windlass/why", move |parameters| {
+            let key = parameters.iter().find(|(name, _)| name == "key");
+            let key = key.and_then(|(_, value)| value.parse::<Key>().ok());
+            key.map_or_else(String::new, |key| handle.why(&key))
+        });
+        let task = tokio::spawn(async move {
+            if let Err(error) = manager.run().await {
+                tracing::error!(%error, "the controllers ended");
+            }
+        });
+        Ok(Self { shutdown, task })
+    }
+
+    /// Ends the controllers, within their grace period.
+    pub(crate) async fn stop(self) {
+        self.shutdown.trigger();
+        // What it came to has been logged.
+        let _ = self.task.await;
+    }
 }

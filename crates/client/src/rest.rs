@@ -118,6 +118,16 @@ impl RestClient {
         }
     }
 
+    /// A client of the same server that may send requests at a rate of its own.
+    #[must_use]
+    pub fn with_rate_limit(&self, rate_limit: Option<RateLimit>) -> Self {
+        let options = RestOptions {
+            rate_limit,
+            ..self.options().clone()
+        };
+        Self::new(self.shared.transport.clone(), options)
+    }
+
     /// The options it works under.
     #[must_use]
     pub fn options(&self) -> &RestOptions {

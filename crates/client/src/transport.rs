@@ -260,6 +260,18 @@ impl Events {
     }
 }
 
+/// For layers that hold events back, or end a watch early.
+impl Stream for Events {
+    type Item = Result<WatchEvent, WatchError>;
+
+    fn poll_next(
+        mut self: Pin<&mut Self>,
+        cx: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Self::Item>> {
+        self.0.as_mut().poll_next(cx)
+    }
+}
+
 // None of these print what they carry: it may be a Secret.
 
 impl fmt::Debug for Payload {

@@ -20,6 +20,7 @@
 mod answer;
 mod cases;
 mod edit;
+mod fields;
 mod history;
 mod http;
 pub mod objects;
@@ -31,6 +32,7 @@ mod watch;
 
 pub use answer::{Answer, Refusal};
 pub use edit::Edit;
+pub use fields::{applier, managers, updater};
 pub use history::Forgotten;
 pub use http::Request;
 pub use reading::{names, number, revision};

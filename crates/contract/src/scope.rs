@@ -18,6 +18,17 @@ const JSON_PATCH: &str = "application/json-patch+json";
 /// JSON Merge Patch, RFC 7386.
 const MERGE_PATCH: &str = "application/merge-patch+json";
 
+/// Strategic merge patch.
+const STRATEGIC_PATCH: &str = "application/strategic-merge-patch+json";
+/// Server-side apply.
+const APPLY_PATCH: &str = "application/apply-patch+yaml";
+
+/// A path with the manager of a write in its query.
+fn with_manager(short: &str, manager: &str) -> String {
+    let joint = if short.contains('?') { '&' } else { '?' };
+    format!("{short}{joint}fieldManager={manager}")
+}
+
 /// A namespace of a server, as one user sees it.
 ///
 /// Paths are given in short, `pods/a/status?dryRun=All`, and mean the namespace of the scope; a
@@ -191,6 +202,37 @@ impl Scope {
     pub async fn edit(&self, short: &str, patch: &Doc) -> Answer {
         let request = self.request(Method::PATCH, short);
         self.send(request.body(JSON_PATCH, patch.to_json())).await
+    }
+
+    /// Patches an object with a strategic merge patch, as the manager `patcher`.
+    pub async fn strategic(&self, short: &str, patch: &Doc) -> Answer {
+        let request = self.request(Method::PATCH, &with_manager(short, "patcher"));
+        self.send(request.body(STRATEGIC_PATCH, patch.to_json()))
+            .await
+    }
+
+    /// Applies a configuration.
+    pub async fn apply(&self, manager: &str, short: &str, configuration: &Doc) -> Answer {
+        let request = self.request(Method::PATCH, &with_manager(short, manager));
+        self.send(request.body(APPLY_PATCH, configuration.to_json()))
+            .await
+    }
+
+    /// Applies a configuration that is known to be fine, and returns the object.
+    #[track_caller]
+    pub fn applied(
+        &self,
+        manager: &str,
+        short: &str,
+        configuration: &Doc,
+    ) -> impl Future<Output = Doc> {
+        let caller = std::panic::Location::caller();
+        async move {
+            let answer = self.apply(manager, short, configuration).await;
+            let is_fine = matches!(answer.code(), 200 | 201);
+            assert!(is_fine, "{caller}: {}", answer.text());
+            answer.doc()
+        }
     }
 
     /// Deletes an object or a collection.

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use tokio::runtime::Runtime;
 use tokio::sync::OnceCell;
 use windlass_core::Env;
-use windlass_server::{Certificates, Identity, ServerOptions, serve};
+use windlass_server::{Admission, Certificates, Identity, ServerOptions, serve};
 
 use crate::history::{Forgotten, History};
 use crate::http::Client;
@@ -55,7 +55,13 @@ pub(crate) fn real() -> Option<&'static Server> {
 async fn start_embedded() -> Access {
     let env = Env::real();
     let certificates = Certificates::in_memory(&[], &env).expect("certificates are made");
-    let server = windlass_server::Server::open(ServerOptions::memory(env)).await;
+    let mut options = ServerOptions::memory(env);
+    // The real server runs without the controller that makes service accounts.
+    options.admission = Admission {
+        service_accounts: false,
+        node_taints: true,
+    };
+    let server = windlass_server::Server::open(options).await;
     let server = server.expect("the server opens");
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let listening = serve(server.clone(), address, &certificates, &[]).await;

@@ -1,232 +1,207 @@
-//! Keeps as many pods running as a replica set asks for.
+//! Keeps as many pods running as a ReplicaSet asks for.
 //!
-//! Handlers put keys into the queue; a worker compares what the caches show with what the spec
-//! says, and creates or deletes pods. A worker that wrote waits until its cache has seen that
-//! before it gives the key back, so that no pod is counted as missing that it has just made.
+//! Handlers note what was seen of pods and queue the sets they concern; a worker claims the pods
+//! of a set, creates or deletes what is too few or too many, and writes the status. A set is not
+//! looked at before the caches show what was written for it, so that a slow watch never makes it
+//! create twice.
 
-use windlass_cache::{InformerFactory, Obj, SharedInformer, SyncError, functions, on_any};
-use windlass_client::{DeleteOptions, DynamicClient, Error, RestClient, WriteOptions};
-use windlass_core::{Doc, Env, Gvk, Gvr, Key, Labels, OwnerRef, Revision, doc, names};
-use windlass_queue::WorkQueue;
+mod claim;
+mod handlers;
+mod manage;
+mod metrics;
+mod status;
+mod tally;
+mod victims;
 
-const PODS: Gvr = Gvr::constant("", "v1", "pods");
-const REPLICA_SETS: Gvr = Gvr::constant("apps", "v1", "replicasets");
-const REPLICA_SET: Gvk = Gvk::constant("apps", "v1", "ReplicaSet");
-const MANAGER: &str = "replicaset-controller";
-/// Pods that one reconcile creates or deletes at most, as upstream does.
-const BURST: usize = 500;
+use std::{sync::Arc, time::Duration};
 
-/// A replica set could not be reconciled.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum ReplicaSetError {
-    /// The server refused, or could not be reached.
-    Client(Error),
-    /// The caches do not follow.
-    Cache(SyncError),
+use windlass_cache::{Obj, SharedInformer};
+use windlass_core::{Key, Selector};
+use windlass_runtime::{
+    Action, Context, Controller, EXPECTATIONS_TIMEOUT, Manager, ResourceKind, Result,
+    UidExpectations,
+};
+
+use crate::owned::{self, SelectorFn, apps_kind, core_kind};
+pub(crate) use claim::together;
+use handlers::Handlers;
+use manage::Managed;
+use metrics::Metrics;
+
+/// The name of the controller, as kube-controller-manager has it.
+pub const NAME: &str = "replicaset-controller";
+
+/// How many sets are synced at the same time, as in kube-controller-manager.
+pub const WORKERS: usize = 5;
+/// How many pods one sync creates or deletes at most, as upstream does.
+pub const BURST: usize = 500;
+
+/// The numbers of the controller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// How many sets are synced at the same time.
+    pub workers: usize,
+    /// How many pods one sync creates or deletes at most.
+    pub burst: usize,
+    /// Whether a set waits until the caches show what was written for it. Without that a watch
+    /// that lags for longer than expectations last makes too many pods.
+    pub waits_for_caches: bool,
+    /// Whether a set waits until the pods it created or deleted were seen to come and go.
+    pub has_expectations: bool,
 }
 
-/// The controller of replica sets.
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            workers: WORKERS,
+            burst: BURST,
+            waits_for_caches: true,
+            has_expectations: true,
+        }
+    }
+}
+
+/// Adds the controller to a manager.
+pub fn add_to(manager: &Manager, options: &Options) {
+    let variant = Variant {
+        name: NAME,
+        component: NAME,
+        queue: "replicaset",
+        metrics: "replicaset_controller",
+        kind: apps_kind("ReplicaSet", "replicasets"),
+        selector: owned::label_selector,
+        counts_terminating: true,
+    };
+    Engine::add_to(variant, manager, options);
+}
+
+/// What differs between the two kinds that keep a number of pods.
 #[derive(Debug)]
-pub struct ReplicaSetController {
-    client: DynamicClient,
-    factory: InformerFactory,
+pub(crate) struct Variant {
+    pub(crate) name: &'static str,
+    /// Who tells of events.
+    pub(crate) component: &'static str,
+    pub(crate) queue: &'static str,
+    /// What the names of the metrics start with.
+    pub(crate) metrics: &'static str,
+    pub(crate) kind: ResourceKind,
+    pub(crate) selector: SelectorFn,
+    /// Whether the status says how many pods are being deleted.
+    pub(crate) counts_terminating: bool,
+}
+
+/// The controller of one kind.
+pub(crate) struct Engine {
+    variant: Variant,
+    options: Options,
     sets: SharedInformer,
     pods: SharedInformer,
-    queue: WorkQueue<Key>,
-    env: Env,
+    pod_kind: ResourceKind,
+    /// Written by syncs, which expect, and by handlers, which see. Bounded by the sets that exist.
+    expectations: Arc<UidExpectations>,
+    metrics: Metrics,
 }
 
-impl ReplicaSetController {
-    /// A controller that works through a client.
-    #[must_use]
-    pub fn new(client: RestClient, env: Env) -> Self {
-        let factory = InformerFactory::on(client.clone())
-            .sources()
-            .env(env.clone())
-            .build();
-        let (sets, pods) = (factory.dynamic(REPLICA_SETS), factory.dynamic(PODS));
-        let client = DynamicClient::new(client);
-        Self {
-            client,
-            factory,
+impl Engine {
+    pub(crate) fn add_to(variant: Variant, manager: &Manager, options: &Options) {
+        let pod_kind = core_kind("Pod", "pods");
+        let (sets, pods) = (
+            manager.factory().dynamic(variant.kind.gvr().clone()),
+            manager.factory().dynamic(pod_kind.gvr().clone()),
+        );
+        owned::index_children(&pods);
+        owned::index_owners(&sets, variant.selector);
+        let metrics = Metrics::default();
+        manager.add_metrics(metrics.registration(variant.metrics));
+        let engine = Arc::new(Self {
+            variant,
+            options: options.clone(),
             sets,
             pods,
-            queue: WorkQueue::new(),
-            env,
-        }
-    }
-
-    /// Works until it is dropped.
-    ///
-    /// # Errors
-    /// When the caches cannot be filled.
-    pub async fn run(&self) -> Result<(), SyncError> {
-        self.listen();
-        self.factory.start();
-        self.factory.wait_for_sync().await?;
-        while let Some(item) = self.queue.get().await {
-            match self.reconcile(item.key()).await {
-                Ok(()) => self.queue.forget(item.key()),
-                Err(error) => {
-                    tracing::warn!(key = %item.key(), ?error, "replica set was not reconciled");
-                    self.queue.add_rate_limited(item.key().clone());
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Puts the key of every set that may need work into the queue.
-    fn listen(&self) {
-        let index = functions::controller_uid;
-        if self
-            .pods
-            .add_index(functions::CONTROLLER_INDEX, index)
-            .is_err()
-        {
-            tracing::debug!("pods are indexed by their controller already");
-        }
-        let queue = self.queue.clone();
-        let add_set = move |set: Obj| queue.add(set.key());
-        let queue = self.queue.clone();
-        let add_owner = move |pod: Obj| {
-            if let Some(owner) = pod
-                .meta()
-                .controller()
-                .filter(|owner| owner.kind == "ReplicaSet")
-            {
-                queue.add(Key::new(pod.namespace(), &owner.name));
-            }
-        };
-        let added = [
-            self.sets.add_handler(on_any(add_set)),
-            self.pods.add_handler(on_any(add_owner)),
-        ];
-        for failure in added.into_iter().filter_map(Result::err) {
-            tracing::error!(%failure, "a handler could not be added");
-        }
-    }
-
-    async fn reconcile(&self, key: &Key) -> Result<(), ReplicaSetError> {
-        let Some(set) = self.sets.lister().get(key) else {
-            return Ok(());
-        };
-        if set.meta().is_deleting() {
-            return Ok(());
-        }
-        let pods = self.pods_of(&set);
-        let wanted = set.doc().at("/spec/replicas").as_u64().unwrap_or(0);
-        let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
-        let revision = if pods.len() < wanted {
-            self.create(&set, (wanted - pods.len()).min(BURST)).await?
-        } else {
-            self.delete(&pods[wanted..]).await?
-        };
-        if let Some(revision) = revision {
-            self.pods
-                .wait_for_revision(&revision)
-                .await
-                .map_err(ReplicaSetError::Cache)?;
-        }
-        self.report(&set).await
-    }
-
-    /// The pods of a set that are not ending, oldest first.
-    fn pods_of(&self, set: &Obj) -> Vec<Obj> {
-        let uid = set.uid();
-        let found = self
-            .pods
-            .lister()
-            .by_index(functions::CONTROLLER_INDEX, uid.as_str());
-        let mut pods: Vec<Obj> = found.unwrap_or_default();
-        pods.retain(|pod| !pod.meta().is_deleting());
-        pods.sort_by_cached_key(|pod| (pod.meta().creation_timestamp(), pod.name().to_owned()));
-        pods
-    }
-
-    async fn create(&self, set: &Obj, count: usize) -> Result<Option<Revision>, ReplicaSetError> {
-        let api = self.client.resource(PODS).namespaced(set.namespace());
-        let mut newest = None;
-        for _ in 0..count {
-            let pod = pod_of(set.doc(), &self.env);
-            let created = api.create(&pod, &WriteOptions::manager(MANAGER)).await;
-            newest = created.map_err(ReplicaSetError::Client)?.meta().revision();
-        }
-        Ok(newest)
-    }
-
-    async fn delete(&self, pods: &[Obj]) -> Result<Option<Revision>, ReplicaSetError> {
-        for pod in pods.iter().take(BURST) {
-            let api = self.client.resource(PODS).namespaced(pod.namespace());
-            let options = DeleteOptions {
-                uid: Some(pod.uid().to_string()),
-                ..DeleteOptions::default()
-            };
-            match api.delete(pod.name(), &options).await {
-                Err(error) if !error.is_not_found() => return Err(ReplicaSetError::Client(error)),
-                _ => {}
-            }
-        }
-        Ok(None)
-    }
-
-    /// Writes how many pods there are.
-    async fn report(&self, set: &Obj) -> Result<(), ReplicaSetError> {
-        let pods = self.pods_of(set);
-        let is_ready = |pod: &&Obj| {
-            windlass_core::condition(pod.doc(), "Ready").is_some_and(|ready| ready.is_true())
-        };
-        let ready = pods.iter().filter(is_ready).count();
-        let status = doc!({
-            "replicas": (pods.len()), "fullyLabeledReplicas": (pods.len()),
-            "readyReplicas": ready, "availableReplicas": ready,
-            "observedGeneration": (set.meta().generation())
+            pod_kind,
+            expectations: Arc::default(),
+            metrics,
         });
-        if *set.doc().at("/status") == status {
-            return Ok(());
-        }
-        let api = self
-            .client
-            .resource(REPLICA_SETS)
-            .namespaced(set.namespace());
-        let changed = set
-            .doc()
-            .with("/status", status)
-            .unwrap_or_else(|_| set.doc().clone());
-        match api
-            .update_status(&changed, &WriteOptions::manager(MANAGER))
-            .await
-        {
-            // Somebody else was faster; their event brings the key back.
-            Err(error) if !error.is_conflict() && !error.is_not_found() => {
-                Err(ReplicaSetError::Client(error))
-            }
-            _ => Ok(()),
+        manager.add(engine.controller());
+    }
+
+    fn controller(self: Arc<Self>) -> Controller {
+        let (kind, pods) = (self.variant.kind.clone(), self.pod_kind.clone());
+        let (name, queue) = (self.variant.name, self.variant.queue);
+        let (component, workers) = (self.variant.component, self.options.workers);
+        let waits_for_caches = self.options.waits_for_caches;
+        let handlers = Arc::new(Handlers::of(&self));
+        let of_sets = handlers.clone();
+        let sync = move |key: Key, cx: Context| {
+            let engine = self.clone();
+            async move { engine.sync(&key, &cx).await }
+        };
+        let controller = Controller::of_kind(kind.clone(), sync)
+            .named(name)
+            .queue_named(queue)
+            .component(component)
+            .workers(workers)
+            .reacts_to_kind(kind, move |change| of_sets.on_set(change))
+            .reacts_to_kind(pods, move |change| handlers.on_pod(change));
+        match waits_for_caches {
+            true => controller,
+            false => controller.without_freshness(),
         }
     }
-}
 
-/// A new pod from the template of a set.
-fn pod_of(set: &Doc, env: &Env) -> Doc {
-    let template = set.at("/spec/template");
-    let base = format!("{}-", set.meta().name());
-    let labels = |labels: Labels<'_>| -> Doc {
-        let pairs = labels.iter().map(|(key, value)| (key, Doc::from(value)));
-        pairs.collect::<windlass_core::Object>().into()
-    };
-    let owner = Doc::from(&OwnerRef::controller_of(set, &REPLICA_SET));
-    doc!({
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": (names::generate_name(&base, env)),
-            "generateName": base,
-            "namespace": (set.meta().namespace()),
-            "labels": (labels(template.meta().labels())),
-            "annotations": (labels(template.meta().annotations())),
-            "ownerReferences": [owner]
-        },
-        "spec": (template.at("/spec"))
-    })
+    /// Brings one set closer to what it says.
+    async fn sync(&self, key: &Key, cx: &Context) -> Result<Action> {
+        let Some(set) = self.sets.lister().get(key) else {
+            self.expectations.forget(key);
+            return Ok(Action::done());
+        };
+        let selector = match (self.variant.selector)(set.doc()) {
+            Ok(selector) => selector,
+            Err(error) => {
+                // Only a change of the set can help, and that comes as an event.
+                tracing::error!(%error, "error converting pod selector to selector");
+                return Ok(Action::done());
+            }
+        };
+        self.sync_set(key, cx, &set, &selector).await
+    }
+
+    async fn sync_set(
+        &self,
+        key: &Key,
+        cx: &Context,
+        set: &Obj,
+        selector: &Selector,
+    ) -> Result<Action> {
+        // Asked before the pods are read: a pod that comes in between must not be missed.
+        let is_satisfied = !self.options.has_expectations || self.expectations.is_satisfied(key);
+        let claimed = self.claim(cx, set, selector).await?;
+        let managed = if is_satisfied && !set.meta().is_deleting() {
+            self.manage(key, cx, set, &claimed).await
+        } else {
+            Managed::NotTried
+        };
+        let now = cx.env().now_micro();
+        let min_ready = status::min_ready(set.doc());
+        let counts = claimed.counts(set.doc(), min_ready, now);
+        let written = self.write_status(cx, set, &counts, &managed, now).await;
+        if let Managed::Failed { error, .. } = managed {
+            return Err(error.into());
+        }
+        written?;
+        Ok(
+            match counts.next_check(min_ready, now, cx.env().now_micro()) {
+                Some(delay) => Action::requeue_after(delay),
+                None => self.once_expired(key),
+            },
+        )
+    }
+
+    /// Expectations that are never met end some time; nothing else would bring the key back then.
+    fn once_expired(&self, key: &Key) -> Action {
+        match self.expectations.is_satisfied(key) {
+            true => Action::done(),
+            false => Action::requeue_after(EXPECTATIONS_TIMEOUT + Duration::from_secs(1)),
+        }
+    }
 }

@@ -22,8 +22,8 @@ mod time;
 
 pub use doc::{
     Array, BYTES_LIMIT, Change, DEPTH_LIMIT, DecodeError, Difference, Doc, Duplicates, EditError,
-    EncodeError, Footprint, InternerUsage, Kind, Object, ParseError, ParseErrorKind, ParseOptions,
-    Parsed, Parser, Path, Prune, Segment, Str, Usage, YamlError, interner_usage,
+    EncodeError, Encoder, Footprint, InternerUsage, Kind, Object, ParseError, ParseErrorKind,
+    ParseOptions, Parsed, Parser, Path, Prune, Segment, Str, Usage, YamlError, interner_usage,
 };
 pub use env::{Clock, Env, ManualClock};
 pub use gvk::{GroupKind, GroupResource, GroupVersion, GroupVersionError, Gvk, Gvr};

@@ -38,6 +38,7 @@
 //! # }
 //! ```
 
+mod inbox;
 mod limiter;
 mod metrics;
 mod parking;

@@ -72,6 +72,11 @@ impl Parking {
         Some(waker)
     }
 
+    /// Whether a key that becomes ready would wake somebody.
+    pub(crate) fn is_any_to_wake(&self) -> bool {
+        !self.parked.is_empty() && self.on_their_way < ON_THEIR_WAY_MAX
+    }
+
     /// Wakes everybody, for a shutdown.
     pub(crate) fn wake_all(&mut self) -> impl Iterator<Item = Waker> + use<> {
         self.on_their_way += self.parked.len();

@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 use tokio::{sync::Notify, time::Instant};
 
 use crate::{
+    inbox::Inbox,
     limiter::RateLimiter,
     metrics::Snapshot,
     parking::Parking,
@@ -57,15 +58,22 @@ struct Shared<K> {
     epoch: Instant,
     /// Whether each step is timed, for the metrics.
     is_timed: bool,
+    /// Adds that `inner` has not seen yet.
+    inbox: Inbox<K>,
     inner: Mutex<Inner<K>>,
     /// Notified when the queue has drained, and when a drain is to be given up.
     drained: Notify,
 }
 
-/// Everything behind the lock. Each method of the queue is one critical section, and ends with a
-/// look at who is to be woken; the waking itself happens outside.
+/// Everything behind the lock. Each method of the queue is one critical section, which begins with
+/// what is in the inbox and ends with a look at who is to be woken; the waking itself happens
+/// outside. The one exception is a plain add, which only goes to the inbox.
 struct Inner<K> {
     state: State<K>,
+    /// What was taken out of the inbox; empty between the steps.
+    batch: Vec<Demand<K>>,
+    /// What the inbox was told about parked workers.
+    is_awaited: bool,
     parking: Parking,
     limiter: Box<dyn RateLimiter<K>>,
 }
@@ -128,14 +136,14 @@ impl<K: Clone + Eq + Hash + Send + 'static> WorkQueue<K> {
             return self.add_now(key, options.priority);
         }
         let now = Instant::now();
-        let mut demand = self.demand(key, options.priority);
+        let now_ns = self.shared.since_epoch(now);
+        let mut demand = self.demand(key, options.priority, now_ns);
         self.shared.step(|inner| {
-            let now_ns = self.shared.since_epoch(now);
             inner.fire_due(|| now_ns);
             if inner.state.intake() == Intake::Open
                 && let Some((delay, timer)) = inner.delay(&demand, options, now)
             {
-                inner.add_delayed(&mut demand, now_ns, delay, timer);
+                inner.add_delayed(&mut demand, delay, timer);
             }
         });
     }
@@ -230,14 +238,17 @@ impl<K: Clone + Eq + Hash + Send + 'static> WorkQueue<K> {
     }
 
     fn add_now(&self, key: K, priority: i32) {
-        let mut demand = self.demand(key, priority);
-        let now = self.shared.now_if_timed();
-        self.shared.step(|inner| inner.state.add(&mut demand, now));
+        let demand = self.demand(key, priority, self.shared.now_if_timed());
+        if self.shared.inbox.put(demand) {
+            self.shared.step(|_| {});
+        }
     }
 
     fn close(&self, intake: Intake) {
         let woken = {
             let mut inner = self.shared.inner.lock();
+            self.shared.inbox.close(&mut inner.batch);
+            inner.add_batch();
             inner.state.close(intake);
             inner.parking.wake_all()
         };
@@ -245,11 +256,12 @@ impl<K: Clone + Eq + Hash + Send + 'static> WorkQueue<K> {
         self.shared.drained.notify_waiters();
     }
 
-    fn demand(&self, key: K, priority: i32) -> Demand<K> {
+    fn demand(&self, key: K, priority: i32, at: u64) -> Demand<K> {
         Demand {
             hash: self.hash(&key),
             key: Some(key),
             priority,
+            at,
         }
     }
 
@@ -262,13 +274,24 @@ impl<K: Clone + Eq> Shared<K> {
     /// Runs one step of the queue, and wakes who has something to do afterwards.
     fn step<R>(&self, step: impl FnOnce(&mut Inner<K>) -> R) -> R {
         let mut inner = self.inner.lock();
+        self.inbox.take(&mut inner.batch);
+        inner.add_batch();
         let result = step(&mut inner);
-        let woken = inner.next_to_wake();
+        let first = inner.next_to_wake();
+        let second = inner.tell(&self.inbox);
         drop(inner);
-        if let Some(waker) = woken {
-            waker.wake();
-        }
+        first
+            .into_iter()
+            .chain(second)
+            .for_each(std::task::Waker::wake);
         result
+    }
+
+    /// Tells a drain that it may have come to its end.
+    fn notify_if_drained(&self) {
+        if self.inner.lock().state.is_drained() {
+            self.drained.notify_waiters();
+        }
     }
 
     fn since_epoch(&self, now: Instant) -> u64 {
@@ -289,6 +312,29 @@ impl<K: Clone + Eq> Inner<K> {
     fn next_to_wake(&mut self) -> Option<std::task::Waker> {
         self.parking
             .next_to_wake(self.state.len(), self.state.next_due())
+    }
+
+    /// Queues what came out of the inbox.
+    fn add_batch(&mut self) {
+        for mut demand in self.batch.drain(..) {
+            self.state.add(&mut demand);
+        }
+    }
+
+    /// Lets the inbox know whether somebody is parked. An add may have slipped in before it knew,
+    /// and then somebody has to be woken for it.
+    fn tell(&mut self, inbox: &Inbox<K>) -> Option<std::task::Waker> {
+        let is_awaited = self.parking.is_any_to_wake();
+        if is_awaited == self.is_awaited {
+            return None;
+        }
+        self.is_awaited = is_awaited;
+        inbox.set_awaited(is_awaited, &mut self.batch);
+        if self.batch.is_empty() {
+            return None;
+        }
+        self.add_batch();
+        self.next_to_wake()
     }
 
     /// Queues what is due. Each step that looks at timers or at the number of ready keys begins
@@ -319,15 +365,15 @@ impl<K: Clone + Eq> Inner<K> {
         }
     }
 
-    fn add_delayed(&mut self, demand: &mut Demand<K>, now: u64, delay: Duration, timer: Timer) {
+    fn add_delayed(&mut self, demand: &mut Demand<K>, delay: Duration, timer: Timer) {
         if let Some(metrics) = &mut self.state.metrics {
             metrics.retries += 1;
         }
         if delay.is_zero() {
-            self.state.add(demand, now);
+            self.state.add(demand);
         } else {
-            self.state
-                .add_at(demand, now.saturating_add(nanos(delay)), timer);
+            let due = demand.at.saturating_add(nanos(delay));
+            self.state.add_at(demand, due, timer);
         }
     }
 }

@@ -24,6 +24,8 @@ pub(crate) struct Demand<K> {
     /// drop outside of the lock.
     pub(crate) key: Option<K>,
     pub(crate) priority: i32,
+    /// When it was made; used only by a queue that counts.
+    pub(crate) at: u64,
 }
 
 /// A key on its way to a worker.
@@ -98,12 +100,12 @@ impl<K: Clone + Eq> State<K> {
     }
 
     /// Queues a key now, or after the current hand-out of it.
-    pub(crate) fn add(&mut self, demand: &mut Demand<K>, now: u64) {
+    pub(crate) fn add(&mut self, demand: &mut Demand<K>) {
         if self.intake != Intake::Open {
             return;
         }
         let id = self.slots.find_or_insert(demand.hash, &mut demand.key);
-        self.mark_dirty(id, demand.priority, now);
+        self.mark_dirty(id, demand.priority, demand.at);
     }
 
     /// Queues a key at `due`. Of several demands for one key the earliest wins.

@@ -43,6 +43,10 @@ enum Step {
     Done {
         worker: usize,
     },
+    /// The same in one call.
+    Next {
+        worker: usize,
+    },
     /// A worker gives up, and a new one takes its place.
     Replace {
         worker: usize,
@@ -60,6 +64,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (0..KEYS).prop_map(|key| Step::Cancel { key }),
         6 => worker().prop_map(|worker| Step::Poll { worker }),
         4 => worker().prop_map(|worker| Step::Done { worker }),
+        4 => worker().prop_map(|worker| Step::Next { worker }),
         1 => worker().prop_map(|worker| Step::Replace { worker }),
         2 => (0_u64..5).prop_map(|ms| Step::Advance { ms }),
     ]
@@ -117,6 +122,14 @@ impl<'q> Worker<'q> {
         }
     }
 
+    fn next(&mut self) {
+        let idle = Self::new(self.queue);
+        match std::mem::replace(self, idle).activity {
+            Activity::Holds(item) => self.activity = Activity::Waits(Box::pin(item.next())),
+            waits @ Activity::Waits(_) => self.activity = waits,
+        }
+    }
+
     fn key(&self) -> Option<u8> {
         match &self.activity {
             Activity::Waits(_) => None,
@@ -159,6 +172,7 @@ async fn run<'q>(queue: &'q WorkQueue<u8>, workers: &mut [Worker<'q>], step: Ste
         Step::Cancel { key } => drop(queue.cancel_delayed(&key)),
         Step::Poll { worker } => workers[worker].poll(),
         Step::Done { worker } => workers[worker].done(),
+        Step::Next { worker } => workers[worker].next(),
         Step::Replace { worker } => workers[worker] = Worker::new(queue),
         Step::Advance { ms } => advance(Duration::from_millis(ms)).await,
     }
@@ -222,9 +236,16 @@ async fn threads_lose_no_key_and_share_none() {
                 let (queue, cells, handed_out) =
                     (queue.clone(), Arc::clone(&cells), Arc::clone(&handed_out));
                 tokio::spawn(async move {
-                    while let Some(item) = queue.get().await {
+                    let mut next = queue.get().await;
+                    while let Some(item) = next {
                         work(&cells[*item.key()]);
-                        handed_out.fetch_add(1, SeqCst);
+                        let handed_out = handed_out.fetch_add(1, SeqCst);
+                        next = if handed_out % 2 == 0 {
+                            item.next().await
+                        } else {
+                            item.done();
+                            queue.get().await
+                        };
                     }
                 })
             })

@@ -24,6 +24,7 @@ enum Step {
     AddRateLimited { key: u8 },
     Get,
     Done { held: usize },
+    Next { held: usize },
     Advance { ms: u64 },
     Forget { key: u8 },
     Cancel { key: u8 },
@@ -40,6 +41,7 @@ fn step() -> impl Strategy<Value = Step> {
         3 => key().prop_map(|key| Step::AddRateLimited { key }),
         7 => Just(Step::Get),
         6 => (0_usize..4).prop_map(|held| Step::Done { held }),
+        3 => (0_usize..4).prop_map(|held| Step::Next { held }),
         4 => (0_u64..6).prop_map(|ms| Step::Advance { ms }),
         2 => key().prop_map(|key| Step::Forget { key }),
         1 => key().prop_map(|key| Step::Cancel { key }),
@@ -168,6 +170,15 @@ impl Model {
         Some(next.2)
     }
 
+    /// What a single poll of a `get` comes to.
+    fn poll_get(&mut self) -> Poll<Option<u8>> {
+        match self.get() {
+            None if self.is_closed => Poll::Ready(None),
+            None => Poll::Pending,
+            some => Poll::Ready(some),
+        }
+    }
+
     fn done(&mut self, key: u8) {
         if let Some(Some(priority)) = self.held.remove(&key) {
             let order = self.next_order();
@@ -192,8 +203,8 @@ impl Model {
 }
 
 /// Polls a `get` once and gives it up if nothing is ready.
-fn get_now<'q>(queue: &'q WorkQueue<u8>) -> Poll<Option<Item<'q, u8>>> {
-    pin!(queue.get()).poll(&mut Context::from_waker(Waker::noop()))
+fn poll_once<'q>(get: impl Future<Output = Option<Item<'q, u8>>>) -> Poll<Option<Item<'q, u8>>> {
+    pin!(get).poll(&mut Context::from_waker(Waker::noop()))
 }
 
 /// Runs one step on both, and compares what can be seen.
@@ -231,12 +242,16 @@ async fn run<'q>(
             model.add_rate_limited(key);
         }
         Step::Get => {
-            let expected = match model.get() {
-                None if model.is_closed => Poll::Ready(None),
-                None => Poll::Pending,
-                some => Poll::Ready(some),
-            };
-            let got = get_now(queue);
+            let expected = model.poll_get();
+            let got = poll_once(queue.get());
+            let key = got.map(|item| item.map(|item| (*item.key(), held.push(item)).0));
+            assert_eq!(key, expected);
+        }
+        Step::Next { held: at } if at < held.len() => {
+            let item = held.remove(at);
+            model.done(*item.key());
+            let expected = model.poll_get();
+            let got = poll_once(item.next());
             let key = got.map(|item| item.map(|item| (*item.key(), held.push(item)).0));
             assert_eq!(key, expected);
         }
@@ -244,7 +259,7 @@ async fn run<'q>(
             let item = held.remove(at);
             model.done(*item.key());
         }
-        Step::Done { .. } => {}
+        Step::Done { .. } | Step::Next { .. } => {}
         Step::Advance { ms } => {
             advance(Duration::from_millis(ms)).await;
             model.now += ms;

@@ -23,6 +23,7 @@ use reconcile::ReconcileFn;
 pub use reconcile::{KeyReconciler, Reconciler};
 pub(crate) use run::BoundController;
 pub use run::StartError;
+pub use source::Trigger;
 use source::{Filter, Mapper, Source};
 
 /// How long a controller waits for its caches before it fails to start.
@@ -44,6 +45,8 @@ pub const CACHE_SYNC_TIMEOUT: Duration = Duration::from_secs(120);
 #[must_use = "a controller does nothing until a manager runs it"]
 pub struct Controller {
     name: String,
+    queue_name: Option<String>,
+    component: Option<String>,
     primary: ResourceKind,
     reconcile: ReconcileFn,
     sources: Vec<Source>,
@@ -99,6 +102,8 @@ impl Controller {
     fn new(primary: ResourceKind, reconcile: ReconcileFn) -> Self {
         Self {
             name: primary.gvk().kind().to_lowercase(),
+            queue_name: None,
+            component: None,
             sources: vec![Source::new(primary.clone(), Some(Mapper::Itself))],
             primary,
             reconcile,
@@ -110,6 +115,18 @@ impl Controller {
     /// Names the controller, in place of its kind. Names are unique in a process.
     pub fn named(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
+        self
+    }
+
+    /// Names the queue in its metrics, in place of the name of the controller.
+    pub fn queue_named(mut self, name: impl Into<String>) -> Self {
+        self.queue_name = Some(name.into());
+        self
+    }
+
+    /// Names the component that tells of events, in place of the name of the controller.
+    pub fn component(mut self, component: impl Into<String>) -> Self {
+        self.component = Some(component.into());
         self
     }
 
@@ -143,6 +160,27 @@ impl Controller {
     ) -> Self {
         self.sources
             .push(Source::new(kind, Some(Mapper::Keys(Arc::new(keys)))));
+        self
+    }
+
+    /// Watches a kind whose changes concern others: the function sees each change with the states
+    /// before and after it, and names the keys to reconcile. It runs before they are queued, so
+    /// that what it notes down is there when they are reconciled.
+    pub fn reacts_to<K: Typed>(
+        self,
+        react: impl Fn(&Change<'_>) -> Vec<Trigger> + Send + Sync + 'static,
+    ) -> Self {
+        self.reacts_to_kind(ResourceKind::of::<K>(), react)
+    }
+
+    /// As [`reacts_to`](Self::reacts_to), for any kind.
+    pub fn reacts_to_kind(
+        mut self,
+        kind: ResourceKind,
+        react: impl Fn(&Change<'_>) -> Vec<Trigger> + Send + Sync + 'static,
+    ) -> Self {
+        self.sources
+            .push(Source::new(kind, Some(Mapper::Change(Arc::new(react)))));
         self
     }
 
@@ -225,6 +263,10 @@ impl Controller {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    pub(crate) fn event_component(&self) -> &str {
+        self.component.as_deref().unwrap_or(&self.name)
     }
 
     pub(crate) fn needs_leader(&self) -> bool {

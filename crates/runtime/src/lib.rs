@@ -36,7 +36,7 @@ mod writes;
 pub use action::Action;
 pub use context::{Apply, Context};
 pub use controller::{
-    CACHE_SYNC_TIMEOUT, Change, Controller, KeyReconciler, Reconciler, StartError, filters,
+    CACHE_SYNC_TIMEOUT, Change, Controller, KeyReconciler, Reconciler, StartError, Trigger, filters,
 };
 pub use election::{
     Answer, Election, ElectionOptions, ElectionOptionsError, GuardLayer, GuardService,
@@ -64,7 +64,7 @@ pub use manager::{
     TaskFailure,
 };
 pub use metrics::Metrics;
-pub use pod_control::{PodControl, PodControlError};
+pub use pod_control::{PodControl, PodControlError, PodPrototype, is_namespace_terminating};
 pub use pods::{
     DeletionRank, POD_DELETION_COST, is_pod_active, is_pod_available, is_pod_claimed, is_pod_ready,
     is_pod_terminal, is_pod_terminating, pod_available_in,

@@ -13,13 +13,16 @@ mod server;
 
 use std::{
     fmt,
+    hash::Hash,
     sync::{Arc, Weak},
 };
 
 use parking_lot::Mutex;
+use prometheus_client::registry::Registry;
 use windlass_cache::InformerFactory;
 use windlass_client::{Clientset, DynamicClient, RestClient};
 use windlass_core::{Env, Key};
+use windlass_queue::WorkQueue;
 
 use crate::{
     Controller, EventRecorder, Result,
@@ -73,6 +76,9 @@ pub(crate) struct Inner {
     added: Mutex<Added>,
 }
 
+/// Adds metrics to a registry.
+type Register = Box<dyn Fn(&mut Registry) + Send + Sync>;
+
 /// What was added before the start.
 #[derive(Default)]
 struct Added {
@@ -80,6 +86,7 @@ struct Added {
     controllers: Vec<BoundController>,
     live: Vec<Check>,
     ready: Vec<Check>,
+    metrics: Vec<Register>,
     /// The first thing that was wrong with what was added.
     problem: Option<String>,
     is_started: bool,
@@ -147,9 +154,10 @@ impl Manager {
             return;
         }
         let needs_leader = controller.needs_leader();
-        match controller.bind(self.inner.supplies(&name, needs_leader)) {
+        let supplies = (self.inner).supplies(controller.event_component(), needs_leader);
+        match controller.bind(supplies) {
             Ok(bound) => {
-                self.inner.queues.add(bound.queue().clone());
+                self.add_queue(bound.queue());
                 added
                     .tasks
                     .push(controller_task(bound.clone(), needs_leader));
@@ -208,6 +216,11 @@ impl Manager {
         !added.is_started
     }
 
+    /// Adds metrics of a controller's own to what the manager tells.
+    pub fn add_metrics(&self, register: impl Fn(&mut Registry) + Send + Sync + 'static) {
+        self.inner.added.lock().metrics.push(Box::new(register));
+    }
+
     /// Adds a check to `/healthz` and `/livez`.
     pub fn add_live_check(&self, check: Check) {
         self.inner.added.lock().live.push(check);
@@ -216,6 +229,16 @@ impl Manager {
     /// Adds a check to `/readyz`.
     pub fn add_ready_check(&self, check: Check) {
         self.inner.added.lock().ready.push(check);
+    }
+
+    /// Makes a queue part of `/metrics`, under its name. Controllers need not ask for theirs.
+    pub fn add_queue<K>(&self, queue: &WorkQueue<K>)
+    where
+        K: Clone + Eq + Hash + Send + 'static,
+    {
+        let look = queue.clone();
+        let name = queue.name().unwrap_or("");
+        self.inner.queues.add(name, move || look.snapshot());
     }
 
     /// A handle for looking at the manager while it runs.

@@ -1,12 +1,15 @@
 //! Creates, patches and deletes pods on behalf of an owner, and tells of it.
 
 use windlass_client::{DeleteOptions, Deletion, Error, Outcome, Patch, WriteOptions};
-use windlass_core::{Doc, GroupVersion, Object, OwnerRef, doc, names};
+use windlass_core::{Doc, GroupVersion, Object, OwnerRef, Str, Uid, names};
 
 use crate::{Context, EventType, ResourceKind};
 
 /// How often a create whose outcome is not known is repeated.
 const REPEATS_LIMIT: u32 = 3;
+
+/// How many names are tried for one pod, as an API server does that makes up names itself.
+const NAMES_LIMIT: u32 = 8;
 
 /// Creates, patches and deletes pods on behalf of an owner.
 ///
@@ -29,11 +32,11 @@ pub enum PodControlError {
     #[error("controllerRef has no {0}")]
     BadReference(&'static str),
     /// The server did not create it.
-    #[error("unable to create pods: {0}")]
-    Create(#[source] Error),
+    #[error("{}", .0.cause())]
+    Create(Error),
     /// The server did not delete it.
-    #[error("unable to delete pods: {0}")]
-    Delete(#[source] Error),
+    #[error("unable to delete pods: {}", .0.cause())]
+    Delete(Error),
     /// The pod does not exist.
     #[error(transparent)]
     NotFound(Error),
@@ -60,13 +63,8 @@ impl PodControl {
         template: &Doc,
         reference: &OwnerRef,
     ) -> Result<Doc, PodControlError> {
-        self.create_named(
-            owner,
-            template,
-            reference,
-            &name_prefix(owner.meta().name()),
-        )
-        .await
+        let prefix = name_prefix(owner.meta().name());
+        self.create_named(owner, template, reference, &prefix).await
     }
 
     /// As [`create`](Self::create), under a name with another start.
@@ -80,13 +78,20 @@ impl PodControl {
         reference: &OwnerRef,
         prefix: &str,
     ) -> Result<Doc, PodControlError> {
-        check_reference(reference)?;
-        let pod = pod_from(
-            template,
-            reference,
-            &names::generate_name(prefix, self.cx.env()),
-        )?;
-        match self.send(owner.meta().namespace(), &pod, reference).await {
+        let prototype = PodPrototype::named(template, reference, prefix)?;
+        self.create_from(owner, &prototype).await
+    }
+
+    /// Creates one of many pods that are alike but for the name, and tells about it on the owner.
+    ///
+    /// # Errors
+    /// When the server does not create the pod.
+    pub async fn create_from(
+        &self,
+        owner: &Doc,
+        prototype: &PodPrototype,
+    ) -> Result<Doc, PodControlError> {
+        match self.send(owner.meta().namespace(), prototype).await {
             Ok(pod) => {
                 let message = format!("Created pod: {}", pod.meta().name());
                 self.tell(owner, EventType::Normal, "SuccessfulCreate", &message);
@@ -94,7 +99,7 @@ impl PodControl {
             }
             Err(error) => {
                 if !is_namespace_terminating(&error) {
-                    let message = format!("Error creating: {error}");
+                    let message = format!("Error creating: {}", error.cause());
                     self.tell(owner, EventType::Warning, "FailedCreate", &message);
                 }
                 Err(PodControlError::Create(error))
@@ -102,23 +107,31 @@ impl PodControl {
         }
     }
 
-    /// Creates a pod, and repeats that if nothing is known about the outcome.
-    async fn send(&self, namespace: &str, pod: &Doc, reference: &OwnerRef) -> Result<Doc, Error> {
+    /// Creates a pod. If nothing is known about the outcome that is repeated under the same name;
+    /// if the name is taken, under another one.
+    async fn send(&self, namespace: &str, prototype: &PodPrototype) -> Result<Doc, Error> {
         let api = self.cx.api(&self.kind, namespace);
-        let mut repeats = 0;
+        let (mut repeats, mut names) = (0, 1);
+        let mut pod = prototype.pod(&self.cx);
         loop {
-            let error = match api.create(pod, &WriteOptions::default()).await {
+            let error = match api.create(&pod, &WriteOptions::default()).await {
                 Ok(pod) => return Ok(pod),
                 Err(error) => error,
             };
-            if repeats > 0 && error.is_already_exists() {
-                let found = api.get(pod.meta().name()).await?;
+            if error.is_already_exists() {
                 // The name is random: a pod of that name which is ours is the one from before.
-                return if found.meta().is_controlled_by(&reference.uid) {
-                    Ok(found)
-                } else {
-                    Err(error)
-                };
+                if repeats > 0 {
+                    let found = api.get(pod.meta().name()).await?;
+                    if found.meta().is_controlled_by(&prototype.owner) {
+                        return Ok(found);
+                    }
+                }
+                if names >= NAMES_LIMIT {
+                    return Err(error);
+                }
+                (repeats, names) = (0, names + 1);
+                pod = prototype.pod(&self.cx);
+                continue;
             }
             if error.outcome() != Outcome::Unknown || repeats >= REPEATS_LIMIT {
                 return Err(error);
@@ -145,7 +158,7 @@ impl PodControl {
             }
             Err(error) if error.is_not_found() => Err(PodControlError::NotFound(error)),
             Err(error) => {
-                let message = format!("Error deleting: {error}");
+                let message = format!("Error deleting: {}", error.cause());
                 self.tell(owner, EventType::Warning, "FailedDelete", &message);
                 Err(PodControlError::Delete(error))
             }
@@ -171,30 +184,62 @@ impl PodControl {
     }
 }
 
-/// The pod that a template describes.
-fn pod_from(template: &Doc, reference: &OwnerRef, name: &str) -> Result<Doc, PodControlError> {
-    let labels = template.at("/metadata/labels");
-    if labels.as_object().is_none_or(Object::is_empty) {
-        return Err(PodControlError::NoLabels);
+/// A pod without its name: what all pods of one template have in common.
+#[derive(Clone, Debug)]
+pub struct PodPrototype {
+    metadata: Object,
+    pod: Object,
+    prefix: String,
+    owner: Uid,
+}
+
+impl PodPrototype {
+    /// The pods that a template describes, managed by `reference` and named after `owner`.
+    ///
+    /// # Errors
+    /// When the template has no labels, or the reference is not one of a managing owner.
+    pub fn new(owner: &Doc, template: &Doc, reference: &OwnerRef) -> Result<Self, PodControlError> {
+        Self::named(template, reference, &name_prefix(owner.meta().name()))
     }
-    let mut metadata = doc!({
-        "name": name,
-        "labels": labels,
-        "ownerReferences": vec![Doc::from(reference)]
-    });
-    for field in ["annotations", "finalizers"] {
-        if let Some(value) = template.at("/metadata").get(field) {
-            metadata = metadata
-                .with(&format!("/{field}"), value)
-                .unwrap_or(metadata);
+
+    fn named(template: &Doc, reference: &OwnerRef, prefix: &str) -> Result<Self, PodControlError> {
+        check_reference(reference)?;
+        let labels = template.at("/metadata/labels");
+        if labels.as_object().is_none_or(Object::is_empty) {
+            return Err(PodControlError::NoLabels);
         }
+        let mut fields = vec![
+            (Str::new("generateName"), Doc::from(prefix)),
+            (Str::new("labels"), labels.clone()),
+            (
+                Str::new("ownerReferences"),
+                Doc::from(vec![Doc::from(reference)]),
+            ),
+        ];
+        for field in ["annotations", "finalizers"] {
+            if let Some(value) = template.at("/metadata").get(field) {
+                fields.push((Str::new(field), value.clone()));
+            }
+        }
+        let pod = vec![
+            (Str::new("apiVersion"), Doc::from("v1")),
+            (Str::new("kind"), Doc::from("Pod")),
+            (Str::new("spec"), template.at("/spec").clone()),
+        ];
+        Ok(Self {
+            metadata: Object::new(fields),
+            pod: Object::new(pod),
+            prefix: prefix.to_owned(),
+            owner: reference.uid.clone(),
+        })
     }
-    Ok(doc!({
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": metadata,
-        "spec": template.at("/spec")
-    }))
+
+    /// One of the pods, under a fresh name.
+    fn pod(&self, cx: &Context) -> Doc {
+        let name = names::generate_name(&self.prefix, cx.env());
+        let metadata = self.metadata.with("name", name.into());
+        self.pod.with("metadata", metadata.into()).into()
+    }
 }
 
 fn check_reference(reference: &OwnerRef) -> Result<(), PodControlError> {
@@ -216,7 +261,8 @@ fn name_prefix(owner: &str) -> String {
 }
 
 /// Whether the namespace is being deleted, and so nothing can be created in it.
-fn is_namespace_terminating(error: &Error) -> bool {
+#[must_use]
+pub fn is_namespace_terminating(error: &Error) -> bool {
     let details = error.status().and_then(|status| status.details.as_ref());
     details.is_some_and(|it| {
         it.causes

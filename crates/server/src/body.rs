@@ -12,6 +12,7 @@ use bytes::{Buf, Bytes};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use windlass_core::Doc;
 
+use crate::compress::Packer;
 use crate::rest::{DocWatch, ListBody, WatchBody};
 use crate::status::Status;
 
@@ -29,7 +30,11 @@ pub struct Body(Inner);
 enum Inner {
     Bytes(Bytes),
     Doc(Doc),
-    List(ListBody),
+    List(Box<ListBody>),
+    /// A list of which the first bytes are encoded already.
+    Long(Option<Bytes>, Box<ListBody>),
+    /// A long list, compressed on its way.
+    Packed(Box<Packer>),
     Watch(Box<WatchBody>),
 }
 
@@ -73,7 +78,7 @@ impl Body {
 
     /// A body of a list.
     pub(crate) fn list(list: ListBody) -> Self {
-        Self(Inner::List(list))
+        Self(Inner::List(Box::new(list)))
     }
 
     /// A body of events.
@@ -87,7 +92,9 @@ impl Body {
         match self.0 {
             Inner::Bytes(bytes) => Content::Bytes(bytes),
             Inner::Doc(doc) => Content::Doc(doc),
-            Inner::List(list) => Content::List(list.into_docs()),
+            Inner::List(list) | Inner::Long(_, list) => Content::List(list.into_docs()),
+            // Only a socket asks for this.
+            Inner::Packed(_) => Content::Bytes(Bytes::new()),
             Inner::Watch(watch) => match watch.into_docs() {
                 Ok(watch) => Content::Watch(watch),
                 Err(bytes) => Content::Bytes(bytes),
@@ -95,15 +102,71 @@ impl Body {
         }
     }
 
-    /// The bytes of a body that has an end.
-    pub(crate) fn bytes(&self) -> Option<Bytes> {
-        match &self.0 {
-            Inner::Bytes(bytes) => Some(bytes.clone()),
-            Inner::Doc(doc) => Some(line(doc)),
-            Inner::List(list) => Some(list.encode()),
+    /// The body with its first bytes encoded: whole if it has no more than so many.
+    pub(crate) fn settle(self, limit: usize) -> Settled {
+        match self.0 {
+            Inner::Bytes(bytes) => Settled::Whole(bytes),
+            Inner::Doc(doc) => Settled::Whole(line(&doc)),
+            Inner::List(mut list) => match first_bytes(&mut list, limit) {
+                bytes if list.is_over() => Settled::Whole(bytes),
+                first => Settled::Long(first, list),
+            },
+            Inner::Long(..) | Inner::Packed(_) | Inner::Watch(_) => Settled::Endless(self),
+        }
+    }
+
+    /// A long list, compressed on its way.
+    pub(crate) fn packed(packer: Packer) -> Self {
+        Self(Inner::Packed(Box::new(packer)))
+    }
+
+    /// A long list of which the first bytes are encoded.
+    pub(crate) fn long(first: Bytes, list: Box<ListBody>) -> Self {
+        Self(Inner::Long(Some(first), list))
+    }
+
+    /// The next bytes of a body that has an end.
+    fn next_piece(&mut self) -> Option<Bytes> {
+        match &mut self.0 {
+            Inner::Bytes(bytes) => Some(std::mem::take(bytes)).filter(|bytes| !bytes.is_empty()),
+            Inner::Doc(doc) => {
+                let bytes = line(doc);
+                self.0 = Inner::Bytes(Bytes::new());
+                Some(bytes)
+            }
+            Inner::List(list) => list.next_piece(),
+            Inner::Long(first, list) => first.take().or_else(|| list.next_piece()),
+            Inner::Packed(packer) => packer.next_piece(),
             Inner::Watch(_) => None,
         }
     }
+}
+
+/// A body of which the first bytes are known.
+pub(crate) enum Settled {
+    /// All of it.
+    Whole(Bytes),
+    /// A list that is longer than these first bytes.
+    Long(Bytes, Box<ListBody>),
+    /// A body that comes as it comes.
+    Endless(Body),
+}
+
+/// The pieces of a list up to so many bytes, or a little more.
+fn first_bytes(list: &mut ListBody, limit: usize) -> Bytes {
+    let Some(first) = list.next_piece() else {
+        return Bytes::new();
+    };
+    if list.is_over() || first.len() > limit {
+        return first;
+    }
+    let mut all = first.to_vec();
+    while all.len() <= limit
+        && let Some(piece) = list.next_piece()
+    {
+        all.extend_from_slice(&piece);
+    }
+    all.into()
 }
 
 /// A document with the line end that upstream's encoder writes.
@@ -123,11 +186,8 @@ impl HttpBody for Body {
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let piece = match &mut self.0 {
             Inner::Watch(watch) => ready!(watch.poll_piece(cx)),
-            _ => self.bytes().filter(|bytes| !bytes.is_empty()),
+            _ => self.next_piece(),
         };
-        if !matches!(self.0, Inner::Watch(_)) {
-            self.0 = Inner::Bytes(Bytes::new());
-        }
         Poll::Ready(piece.map(|piece| Ok(Frame::data(piece))))
     }
 
@@ -138,7 +198,7 @@ impl HttpBody for Body {
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
             Inner::Bytes(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Inner::Doc(_) | Inner::List(_) | Inner::Watch(_) => SizeHint::default(),
+            _ => SizeHint::default(),
         }
     }
 }

@@ -10,12 +10,17 @@ use crate::status::Status;
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 const SCHEDULING: &str = "scheduling.k8s.io";
+const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 
 /// Makes what is missing. All of it is written at once, and so a first start costs one sync of
 /// the disk.
 pub(crate) async fn run(server: &Server) -> Result<(), Status> {
     let mut tasks = JoinSet::new();
-    for (group, version, plural, object) in objects() {
+    let mut all = objects();
+    if server.inner().admission.service_accounts {
+        all.extend(service_accounts());
+    }
+    for (group, version, plural, object) in all {
         let server = server.clone();
         tasks.spawn(
             async move { rest::create_at_start(&server, group, version, plural, object).await },
@@ -27,9 +32,20 @@ pub(crate) async fn run(server: &Server) -> Result<(), Status> {
     Ok(())
 }
 
+/// What pods of the first namespaces run as before any controller is up.
+fn service_accounts() -> impl Iterator<Item = (&'static str, &'static str, &'static str, Doc)> {
+    NAMESPACES.iter().map(|namespace| {
+        let account = doc!({
+            "apiVersion": "v1", "kind": "ServiceAccount",
+            "metadata": { "name": "default", "namespace": (*namespace) }
+        });
+        ("", "v1", "serviceaccounts", account)
+    })
+}
+
 fn objects() -> Vec<(&'static str, &'static str, &'static str, Doc)> {
     let mut objects = Vec::new();
-    for name in ["default", "kube-system", "kube-public", "kube-node-lease"] {
+    for name in NAMESPACES {
         let namespace = doc!({
             "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name }
         });

@@ -229,7 +229,7 @@ impl Sort {
 /// A value as a message shows it: texts quoted, the rest as JSON.
 fn show(value: &Doc) -> String {
     match value.kind() {
-        Kind::Str(text) => format!("{text:?}"),
+        Kind::Str(text) => windlass_core::quote(text),
         _ => value.to_string(),
     }
 }

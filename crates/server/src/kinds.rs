@@ -7,12 +7,14 @@ mod config;
 mod device;
 mod event;
 mod fields;
+mod limit_range;
 mod namespace;
 mod network;
 mod pod;
 mod pod_spec;
 mod policy;
 mod rbac;
+mod scaling;
 mod storage;
 mod workload;
 
@@ -24,9 +26,13 @@ pub(crate) use device::{DeviceClasses, ResourceClaimTemplates, ResourceClaims, R
 pub(crate) use event::{
     CONVERSION as EVENT_CONVERSION, Events, FIELDS as EVENT_FIELDS, NEW_FIELDS as NEW_EVENT_FIELDS,
 };
+pub(crate) use fields::edit;
+pub(crate) use limit_range::LimitRanges;
 pub(crate) use namespace::Namespaces;
 pub(crate) use network::{EndpointSlices, Endpoints, Ingresses, NetworkPolicies, Services};
 pub(crate) use pod::{FIELDS as POD_FIELDS, Pods};
 pub(crate) use policy::DisruptionBudgets;
 pub(crate) use rbac::{RoleBindings, Roles};
-pub(crate) use storage::{Claims, Volumes};
+pub(crate) use scaling::{Autoscalers, FlowSchemas, PriorityLevels};
+pub(crate) use storage::{Attachments, Claims, CsiDrivers, StorageClasses, Volumes};
+pub(crate) use workload::PodTemplates;

@@ -16,6 +16,7 @@
 //!
 //! Deliberately absent: proxying, exec, attach and port-forward; nothing here runs containers.
 
+mod admission;
 mod auth;
 mod body;
 mod bootstrap;
@@ -43,6 +44,7 @@ mod storage;
 mod table;
 mod tls;
 
+pub use admission::Admission;
 pub use auth::{SignerError, User};
 pub use body::{Body, Content, DocList};
 pub use certs::{CertificateError, Certificates, Identity};

@@ -102,8 +102,8 @@ impl Query {
     }
 
     /// A truth value; `None` if it is absent.
-    pub(crate) fn flag(&self, key: &str) -> Result<Option<bool>, Status> {
-        self.find(key).map(|text| parse_flag(key, text)).transpose()
+    pub(crate) fn flag(&self, key: &str) -> Option<bool> {
+        self.find(key).map(parse_flag)
     }
 
     /// How long the client waits for an answer.
@@ -155,8 +155,8 @@ impl Query {
                 .and_then(|seconds| u64::try_from(seconds).ok())
                 .filter(|seconds| *seconds > 0)
                 .map(Duration::from_secs),
-            bookmarks: self.flag("allowWatchBookmarks")?.unwrap_or(false),
-            initial_events: self.flag("sendInitialEvents")?,
+            bookmarks: self.flag("allowWatchBookmarks").unwrap_or(false),
+            initial_events: self.flag("sendInitialEvents"),
         })
     }
 
@@ -200,7 +200,7 @@ impl Query {
         };
         let dry_run = self.dry_run(&mut errors);
         check_manager(self.get("fieldManager"), &mut errors);
-        let force = self.flag("force")?;
+        let force = self.flag("force");
         if errors.is_empty() {
             return Ok(WriteOptions {
                 dry_run,
@@ -257,15 +257,9 @@ pub(crate) fn options_invalid(kind: &'static str, errors: &FieldErrors) -> Statu
     )
 }
 
-fn parse_flag(key: &str, text: &str) -> Result<bool, Status> {
-    match text {
-        // A parameter without a value counts as set, as in `?watch`.
-        "" | "1" | "t" | "T" | "true" | "True" | "TRUE" => Ok(true),
-        "0" | "f" | "F" | "false" | "False" | "FALSE" => Ok(false),
-        _ => Err(Status::bad_request(format!(
-            "parameter {key}: {text:?} is not true or false"
-        ))),
-    }
+/// A parameter counts as set unless its value says no, as in `?watch`.
+fn parse_flag(text: &str) -> bool {
+    text != "0" && !text.eq_ignore_ascii_case("false")
 }
 
 /// A duration as Go writes it: numbers with units, such as `1m30s`.
@@ -300,7 +294,8 @@ fn check_manager(manager: &str, errors: &mut FieldErrors) {
         errors.too_long(&field, 128);
     }
     if let Some(at) = manager.chars().position(char::is_control) {
-        let detail = format!("should only contain printable characters (found at {at})");
+        let code = manager.chars().nth(at).map_or(0, u32::from);
+        let detail = format!("invalid character U+{code:04X} (at position {at})");
         errors.invalid(&field, manager, detail);
     }
 }

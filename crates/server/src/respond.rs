@@ -99,8 +99,8 @@ pub(crate) fn warn(response: &mut Response<Body>, warnings: &[String]) {
 /// Whether somebody will look at the answer with their own eyes.
 pub(crate) fn is_pretty(query: &Query, headers: &HeaderMap) -> bool {
     match query.flag("pretty") {
-        Ok(Some(pretty)) => pretty,
-        _ => {
+        Some(pretty) => pretty,
+        None => {
             let agent = headers
                 .get(header::USER_AGENT)
                 .and_then(|value| value.to_str().ok());

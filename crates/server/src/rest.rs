@@ -114,11 +114,7 @@ fn part(sub: Sub) -> update::Part {
 }
 
 async fn get(call: &Call) -> Result<Response<Body>, Status> {
-    if call
-        .query
-        .flag("export")
-        .is_ok_and(|export| export == Some(true))
-    {
+    if call.query.flag("export") == Some(true) {
         return Err(Status::bad_request(
             "the export parameter, deprecated since v1.14, is no longer supported",
         ));

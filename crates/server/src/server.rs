@@ -19,6 +19,7 @@ use windlass_atlas::apply::Creations;
 use windlass_core::Env;
 use windlass_store::{Durability, OpenError, Store, StoreOptions};
 
+use crate::admission::Admission;
 use crate::auth::{self, Attributes, Authenticator, Signer, User};
 use crate::body::{self, Body};
 use crate::pages::Pages;
@@ -51,6 +52,8 @@ pub struct ServerOptions {
     pub admin_token: Option<String>,
     /// Events that are kept per resource for watches and past lists, if not as many as usual.
     pub history_limit: Option<usize>,
+    /// The rules of admission that lean on controllers; none unless asked for.
+    pub admission: Admission,
     /// Time, randomness and ids.
     pub env: Env,
 }
@@ -87,6 +90,8 @@ pub(crate) struct Inner {
     pub(crate) parsers: Parsers,
     /// What new objects of each sort set.
     pub(crate) creations: Creations,
+    /// The rules of admission that lean on controllers.
+    pub(crate) admission: Admission,
     /// Who is who.
     pub(crate) authenticator: Authenticator,
     /// What the administrator shows.
@@ -117,6 +122,7 @@ impl ServerOptions {
             durability: Durability::Full,
             admin_token: None,
             history_limit: None,
+            admission: Admission::default(),
             env,
         }
     }
@@ -159,6 +165,7 @@ impl Server {
             storage: Storage::new(store),
             parsers: Parsers::default(),
             creations: Creations::default(),
+            admission: options.admission,
             authenticator: Authenticator::new(&admin_token, signer),
             admin_token,
             env,

@@ -1,20 +1,23 @@
 //! Faults between a client and its server.
 
-use std::{
-    fmt,
-    future::Future,
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll},
-    time::Duration,
-};
+mod line;
+mod service;
+mod watch;
 
-use http::{HeaderValue, Method, Response, StatusCode, header::CONTENT_TYPE};
+use std::{collections::VecDeque, fmt, sync::Arc, time::Duration};
+
+use http::Method;
 use parking_lot::Mutex;
-use tokio::time::sleep;
-use tower::{Layer, Service};
-use windlass_client::{BoxError, Content, Payload, Status, TransportError, Watching};
+use tokio::time::Instant;
+use tower::Layer;
+use windlass_client::{Payload, Watching};
 use windlass_core::Doc;
+
+use line::Line;
+pub use service::FaultService;
+
+/// How many requests are remembered; older ones are forgotten.
+const SEEN_MAX: usize = 65_536;
 
 /// What goes wrong with one call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,6 +41,41 @@ pub enum Fault {
     StallAfter,
     /// The server refuses it with a code and a reason.
     Refuse(u16, &'static str),
+    /// The server refuses it with 429 and says when to come back.
+    Throttle(Duration),
+    /// The process ends here: this call and all others of it never return, and its watches bring
+    /// nothing more.
+    Crash(Position),
+    /// The watch ends after so many events.
+    Cut(usize),
+    /// Each event of the watch comes so much later.
+    Lag(Duration),
+}
+
+/// Where in a call a process ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Position {
+    /// Before the server sees it.
+    BeforeSend,
+    /// After it was carried out and before it is answered.
+    Unanswered,
+    /// After the answer.
+    AfterReply,
+}
+
+impl Position {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::BeforeSend, Self::Unanswered, Self::AfterReply];
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::BeforeSend => "before it is sent",
+            Self::Unanswered => "carried out and not answered",
+            Self::AfterReply => "after the reply",
+        })
+    }
 }
 
 /// One call, for the choice of a fault.
@@ -45,6 +83,8 @@ pub enum Fault {
 pub struct Call {
     /// The how-manieth it is, from zero on.
     pub number: usize,
+    /// The process that makes it; empty unless it was named.
+    pub process: Arc<str>,
     /// The method.
     pub method: Method,
     /// The path, without the query.
@@ -61,16 +101,78 @@ impl Call {
     }
 }
 
-type Choose = Box<dyn FnMut(&Call) -> Fault + Send>;
+/// One call as it went.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// The call.
+    pub call: Call,
+    /// What was asked beside the path.
+    pub query: String,
+    /// What it carried.
+    pub payload: Doc,
+    /// When it was made.
+    pub at: Instant,
+    /// What went wrong with it.
+    pub fault: Fault,
+    /// What the server answered, whether or not the answer arrived. `None` if the server has not
+    /// seen the call, or not answered yet.
+    pub answer: Option<Answered>,
+}
 
-/// Decides for each call what goes wrong with it. Clones share the decision, which can be changed
-/// while calls are made.
+/// What a server answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answered {
+    /// The status code.
+    pub code: u16,
+    /// The object, if it was a single one in the form of a document.
+    pub object: Doc,
+}
+
+impl fmt::Display for Seen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { call, query, .. } = self;
+        write!(
+            f,
+            "{:>4} {} {} {}",
+            call.number, call.process, call.method, call.path
+        )?;
+        if !query.is_empty() {
+            write!(f, "?{query}")?;
+        }
+        if !self.payload.is_null() {
+            write!(f, " {}", String::from_utf8_lossy(&self.payload.to_json()))?;
+        }
+        match &self.answer {
+            Some(answer) => write!(f, " -> {}", answer.code)?,
+            None => f.write_str(" -> not answered")?,
+        }
+        if self.fault != Fault::None {
+            write!(f, " [{:?}]", self.fault)?;
+        }
+        Ok(())
+    }
+}
+
+type Choose = Box<dyn FnMut(&Call) -> Fault + Send>;
+type Look = Arc<dyn Fn(&Seen) + Send + Sync>;
+
+/// Decides for each call what goes wrong with it, and remembers all calls. Clones share the
+/// decision, which can be changed while calls are made.
+///
+/// It is a layer, and so stands in front of any transport. Only watches that bring documents can
+/// be cut and made to lag.
 #[derive(Clone)]
-pub struct Faults(Arc<Mutex<Plan>>);
+pub struct Faults {
+    plan: Arc<Mutex<Plan>>,
+    line: Arc<Line>,
+}
 
 struct Plan {
     choose: Choose,
     calls: usize,
+    /// The newest calls; the first one has the number `calls - seen.len()`.
+    seen: VecDeque<Seen>,
+    look: Option<Look>,
 }
 
 impl Faults {
@@ -82,33 +184,120 @@ impl Faults {
 
     /// Asks a function about each call.
     pub fn new(choose: impl FnMut(&Call) -> Fault + Send + 'static) -> Self {
-        Self(Arc::new(Mutex::new(Plan {
-            choose: Box::new(choose),
-            calls: 0,
-        })))
+        Self {
+            plan: Arc::new(Mutex::new(Plan {
+                choose: Box::new(choose),
+                calls: 0,
+                seen: VecDeque::new(),
+                look: None,
+            })),
+            line: Arc::new(Line::new("".into())),
+        }
+    }
+
+    /// The same decision and memory for another process, or for the next life of one: a crash of
+    /// one leaves the others alone.
+    #[must_use]
+    pub fn process(&self, name: &str) -> Self {
+        Self {
+            plan: Arc::clone(&self.plan),
+            line: Arc::new(Line::new(name.into())),
+        }
     }
 
     /// Asks another function from now on.
     pub fn set(&self, choose: impl FnMut(&Call) -> Fault + Send + 'static) {
-        self.0.lock().choose = Box::new(choose);
+        self.plan.lock().choose = Box::new(choose);
+    }
+
+    /// Shows each call to a function once it was answered or has come to nothing.
+    pub fn look(&self, look: impl Fn(&Seen) + Send + Sync + 'static) {
+        self.plan.lock().look = Some(Arc::new(look));
     }
 
     /// How many calls there were.
     #[must_use]
     pub fn calls(&self) -> usize {
-        self.0.lock().calls
+        self.plan.lock().calls
     }
 
-    fn next(&self, request: &http::Request<Payload>) -> Fault {
-        let mut plan = self.0.lock();
+    /// The calls so far, of all processes.
+    #[must_use]
+    pub fn seen(&self) -> Vec<Seen> {
+        self.plan.lock().seen.iter().cloned().collect()
+    }
+
+    /// Ends all watches of this process that are open, as a broken connection does.
+    pub fn cut_watches(&self) {
+        self.line.cut();
+    }
+
+    /// From now on each event of every watch of this process comes so much later, or at once
+    /// again.
+    pub fn lag_watches(&self, by: Duration) {
+        self.line.lag(by);
+    }
+
+    /// Waits until this process has crashed.
+    pub async fn crashed(&self) {
+        self.line.dead().await;
+    }
+
+    /// Ends the process now.
+    pub fn crash(&self) {
+        self.line.kill();
+    }
+
+    fn next(&self, request: &http::Request<Payload>) -> (usize, Fault) {
+        let mut plan = self.plan.lock();
+        let number = plan.calls;
         let call = Call {
-            number: plan.calls,
+            number,
+            process: Arc::clone(&self.line.process),
             method: request.method().clone(),
             path: request.uri().path().to_owned(),
             is_watch: request.extensions().get::<Watching>().is_some(),
         };
         plan.calls += 1;
-        (plan.choose)(&call)
+        let fault = (plan.choose)(&call);
+        if plan.seen.len() == SEEN_MAX {
+            plan.seen.pop_front();
+        }
+        plan.seen.push_back(Seen {
+            call,
+            query: request.uri().query().unwrap_or("").to_owned(),
+            payload: document(request.body()),
+            at: Instant::now(),
+            fault: fault.clone(),
+            answer: None,
+        });
+        (number, fault)
+    }
+
+    /// Notes what the server answered.
+    fn note(&self, number: usize, answer: Option<Answered>) {
+        let (look, seen) = {
+            let mut plan = self.plan.lock();
+            let first = plan.calls - plan.seen.len();
+            let at = number.checked_sub(first);
+            let Some(seen) = at.and_then(|at| plan.seen.get_mut(at)) else {
+                return;
+            };
+            seen.answer = answer;
+            let seen = seen.clone();
+            (plan.look.clone(), seen)
+        };
+        if let Some(look) = look {
+            look(&seen);
+        }
+    }
+}
+
+fn document(payload: &Payload) -> Doc {
+    match payload {
+        Payload::Doc(doc) => doc.clone(),
+        Payload::Empty => Doc::NULL,
+        Payload::Bytes(bytes) => Doc::parse(bytes).unwrap_or(Doc::NULL),
     }
 }
 
@@ -116,86 +305,8 @@ impl<S> Layer<S> for Faults {
     type Service = FaultService<S>;
 
     fn layer(&self, inner: S) -> FaultService<S> {
-        FaultService {
-            inner,
-            faults: self.clone(),
-        }
+        FaultService::new(inner, self.clone())
     }
-}
-
-/// A transport behind [`Faults`].
-#[derive(Clone, Debug)]
-pub struct FaultService<S> {
-    inner: S,
-    faults: Faults,
-}
-
-type Answer = Result<Response<Content>, BoxError>;
-
-impl<S> Service<http::Request<Payload>> for FaultService<S>
-where
-    S: Service<http::Request<Payload>, Response = Response<Content>> + Clone + Send + 'static,
-    S::Future: Send + 'static,
-    S::Error: Into<BoxError>,
-{
-    type Response = Response<Content>;
-    type Error = BoxError;
-    type Future = Pin<Box<dyn Future<Output = Answer> + Send>>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.inner.poll_ready(cx).map_err(Into::into)
-    }
-
-    fn call(&mut self, request: http::Request<Payload>) -> Self::Future {
-        let fault = self.faults.next(&request);
-        let mut inner = self.inner.clone();
-        Box::pin(async move {
-            let send = async || inner.call(request).await.map_err(Into::into);
-            match fault {
-                Fault::None => send().await,
-                Fault::Delay(delay) => {
-                    sleep(delay).await;
-                    send().await
-                }
-                Fault::DelayAnswer(delay) => {
-                    let answer = send().await;
-                    sleep(delay).await;
-                    answer
-                }
-                Fault::NotSent => Err(lost(false)),
-                Fault::LostRequest => Err(lost(true)),
-                Fault::LostAnswer => {
-                    drop(send().await);
-                    Err(lost(true))
-                }
-                Fault::Stall => std::future::pending().await,
-                Fault::StallAfter => {
-                    drop(send().await);
-                    std::future::pending().await
-                }
-                Fault::Refuse(code, reason) => Ok(refusal(code, reason)),
-            }
-        })
-    }
-}
-
-fn lost(may_have_arrived: bool) -> BoxError {
-    let source = "connection reset by a fault".into();
-    TransportError {
-        may_have_arrived,
-        source,
-    }
-    .into()
-}
-
-fn refusal(code: u16, reason: &str) -> Response<Content> {
-    let status = Doc::encode(&Status::failure(code, reason, "refused by a fault"));
-    let mut response = Response::new(Content::Doc(status.unwrap_or(Doc::NULL)));
-    *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::IM_A_TEAPOT);
-    response
-        .headers_mut()
-        .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    response
 }
 
 impl fmt::Debug for Faults {

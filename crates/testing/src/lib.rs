@@ -5,7 +5,8 @@
 //! [`ModelServer`] is small enough to be read in one sitting: objects of any resource, revisions,
 //! watches, preconditions, finalizers, patches. It knows nothing of schemas or of what a kind
 //! means. [`Faults`] stands between a client and any transport, and decides for each call what
-//! goes wrong with it. [`TokioClock`] makes `Env` follow tokio's clock, which tests pause.
+//! goes wrong with it. [`Simulation`] runs a scenario again and again, and lets a process crash at
+//! each of its calls, or each call go wrong. [`TokioClock`] makes `Env` follow tokio's clock, which tests pause.
 
 mod clock;
 #[cfg(feature = "cluster")]
@@ -14,11 +15,13 @@ mod fault;
 #[cfg(feature = "cluster")]
 mod in_process;
 mod model;
+mod simulation;
 
 pub use clock::TokioClock;
 #[cfg(feature = "cluster")]
 pub use cluster::{Cluster, ClusterBuilder, Running};
-pub use fault::{Call, Fault, FaultService, Faults};
+pub use fault::{Answered, Call, Fault, FaultService, Faults, Position, Seen};
 #[cfg(feature = "cluster")]
 pub use in_process::transport_to;
 pub use model::{Logged, ModelServer};
+pub use simulation::{Explored, Failure, Simulation, Stage, World, normalized};

@@ -17,6 +17,8 @@ pub(crate) type Numbers = BTreeMap<String, f64>;
 pub(crate) enum Program {
     /// The package `windlass-bench`.
     Windlass,
+    /// The binary `windlass`.
+    Server,
     /// A Rust package under `bench/peers`, a workspace of its own.
     RustPeer(&'static str),
     /// The Go module under `bench/peers`.
@@ -29,12 +31,13 @@ impl Program {
         eprintln!("building {self:?}");
         let binary = self.binary();
         let mut command = match self {
-            Self::Windlass => cargo_build(&target()),
+            Self::Windlass | Self::Server => cargo_build(&target()),
             Self::RustPeer(_) => cargo_build(&peers_target()),
             Self::GoPeer => Command::new("go"),
         };
         match self {
             Self::Windlass => command.args(["--package", "windlass-bench"]),
+            Self::Server => command.args(["--package", "windlass-cli"]),
             Self::RustPeer(name) => command.current_dir(peers().join(name)),
             Self::GoPeer => command
                 .current_dir(peers().join("go"))
@@ -57,8 +60,10 @@ impl Program {
         command
     }
 
-    fn binary(self) -> PathBuf {
+    /// Where it is once it is built.
+    pub(crate) fn binary(self) -> PathBuf {
         match self {
+            Self::Server => target().join("release/windlass"),
             Self::Windlass => target().join("release/windlass-bench"),
             Self::RustPeer(name) => peers_target()
                 .join("release")
@@ -109,7 +114,8 @@ pub(crate) fn measure_pipe(mut source: Command, mut sink: Command) -> anyhow::Re
 #[derive(Debug)]
 pub(crate) struct Running {
     child: Child,
-    input: ChildStdin,
+    /// `None` when nothing more will be said.
+    input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
 }
 
@@ -131,7 +137,7 @@ impl Running {
             .context("invariant: the output is piped")?;
         Ok(Self {
             child,
-            input,
+            input: Some(input),
             output: BufReader::new(output),
         })
     }
@@ -145,7 +151,15 @@ impl Running {
 
     /// Sends it a word.
     pub(crate) fn tell(&mut self, word: &str) -> anyhow::Result<()> {
-        writeln!(self.input, "{word}").context("the contestant is gone")
+        let input = self.input.as_mut().context("the contestant was told all")?;
+        writeln!(input, "{word}").context("the contestant is gone")
+    }
+
+    /// Ends its input and waits until it has ended by itself.
+    pub(crate) fn finish(&mut self) {
+        self.input = None;
+        // How it ended does not matter: its figures are here.
+        let _ = self.child.wait();
     }
 }
 

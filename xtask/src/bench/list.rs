@@ -64,7 +64,7 @@ pub(crate) fn run(with_peers: bool) -> anyhow::Result<Report> {
 /// How each program is told to read the list.
 fn words(program: Program, url: &str) -> Vec<&str> {
     match program {
-        Program::Windlass => vec!["list", "read", url],
+        Program::Windlass | Program::Server => vec!["list", "read", url],
         Program::RustPeer(_) => vec!["list", url],
         Program::GoPeer => vec!["list", "--url", url],
     }

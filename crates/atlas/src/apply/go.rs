@@ -2,8 +2,9 @@
 
 use windlass_core::{Doc, Kind};
 
-/// A value as `%v` shows it.
-pub(super) fn plain(value: &Doc) -> String {
+/// A value as Go's `%v` shows it, and with it messages of upstream.
+#[must_use]
+pub fn plain(value: &Doc) -> String {
     match value.kind() {
         Kind::Null => "<nil>".to_owned(),
         Kind::Str(text) => text.to_owned(),

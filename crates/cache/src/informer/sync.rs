@@ -139,6 +139,13 @@ impl Registration {
         self.listener.pending()
     }
 
+    /// Whether the handler has handled everything that the informer had to tell so far. After
+    /// [`SharedInformer::revision`] has reached a revision, this says that the handler has, too.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.listener.is_idle()
+    }
+
     /// How many notifications were merged with others because the handler was slow.
     #[must_use]
     pub fn coalesced(&self) -> u64 {

@@ -111,6 +111,8 @@ pub(crate) struct Buffer {
     limit: usize,
     start: Start,
     is_closed: bool,
+    /// Whether the handler was given a note and has not asked for the next.
+    is_handling: bool,
     /// While notes are merged: the last note of each object, since the last sweep. A note before a
     /// sweep cannot be changed, because the sweep tells a state in between.
     last: Option<HashMap<Key, u64, RandomState>>,
@@ -134,6 +136,7 @@ impl Buffer {
             limit,
             start: Start::Awaited,
             is_closed: false,
+            is_handling: false,
             last: None,
             coalesced: 0,
         }
@@ -150,6 +153,11 @@ impl Buffer {
 
     pub(crate) fn coalesced(&self) -> u64 {
         self.coalesced
+    }
+
+    /// Whether no note waits or is being handled.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.items.is_empty() && !self.is_handling
     }
 
     /// How many notes wait, each sweep counted as one.
@@ -203,6 +211,12 @@ impl Buffer {
 
     /// The next thing to tell. Asking says that the one before has been handled.
     pub(crate) fn pop(&mut self) -> Option<Note> {
+        let note = self.pop_first();
+        self.is_handling = note.is_some();
+        note
+    }
+
+    fn pop_first(&mut self) -> Option<Note> {
         loop {
             let mut first = self.items.first_entry()?;
             let Item::Sweep(sweep) = first.get_mut() else {

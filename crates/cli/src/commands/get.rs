@@ -135,17 +135,14 @@ impl Arguments {
     }
 
     fn written(&self, table: &mut Table) -> String {
-        let text = table.write();
         match self.output {
-            Output::Name => text
+            Output::Name => table
+                .write_rows()
                 .lines()
-                .skip(1)
                 .filter_map(|line| line.split_whitespace().find(|word| word.contains('/')))
                 .fold(String::new(), |text, name| text + name + "\n"),
-            _ if self.no_headers => text
-                .split_once('\n')
-                .map_or(String::new(), |(_, rows)| rows.to_owned()),
-            _ => text,
+            _ if self.no_headers => table.write_rows(),
+            _ => table.write(),
         }
     }
 

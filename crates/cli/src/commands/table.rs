@@ -77,11 +77,18 @@ impl Table {
     /// The rows that were not written yet, under their headings the first time.
     pub(crate) fn write(&mut self) -> String {
         let is_first = self.widths.is_empty();
-        self.widen();
+        let rows = self.write_rows();
         let mut text = String::new();
         if is_first {
             self.line(&mut text, &self.headings);
         }
+        text + &rows
+    }
+
+    /// The rows that were not written yet.
+    pub(crate) fn write_rows(&mut self) -> String {
+        self.widen();
+        let mut text = String::new();
         for row in &self.rows {
             self.line(&mut text, row);
         }

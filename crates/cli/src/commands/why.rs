@@ -36,10 +36,7 @@ impl Arguments {
                         false => error,
                     }
                 })?;
-                match text.is_empty() {
-                    true => eprintln!("no controller has reconciled {key} yet"),
-                    false => print(&String::from_utf8_lossy(&text)),
-                }
+                print(&String::from_utf8_lossy(&text));
             }
         }
         Ok(())

@@ -2,8 +2,15 @@
 
 use std::io::Write as _;
 use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::time::timeout;
 
 use super::common::{Binary, Outcome};
+
+/// How long something may take that takes no time on a machine that is not busy.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 const CONFIG_MAP: &str = "\
 apiVersion: v1
@@ -345,4 +352,112 @@ fn a_wrong_command_ends_with_one() {
         outcome.stderr
     );
     assert_eq!(super::common::run(&["--help"]).code, 0);
+}
+
+#[test]
+fn a_cluster_in_the_background_has_a_status_and_an_end() {
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().join("data");
+    let data = data.to_str().unwrap();
+    let run = |words: &[&str]| super::common::run(&[words, &["--data", data]].concat());
+    let none = format!("windlass: no cluster runs in {data}; start one with `windlass up`\n");
+    run(&["status"]).fails(&none);
+    let started = run(&["up", "--detach", "--memory"]).succeed();
+    let url = started.lines().next().unwrap().strip_prefix("serving ");
+    let url = url.unwrap();
+    let status = run(&["status"]).succeed();
+    assert!(status.contains(&format!("serving {url}\n")), "{status}");
+    let second = run(&["up", "--memory"]);
+    assert_eq!(second.code, 1);
+    assert!(
+        second.stderr.contains("is in use by process") && second.stderr.contains(url),
+        "{}",
+        second.stderr
+    );
+    run(&["down"]).expect("stopped\n");
+    run(&["status"]).fails(&none);
+}
+
+#[test]
+fn the_cluster_is_merged_into_the_own_kubeconfig() {
+    let directory = tempfile::tempdir().unwrap();
+    let own = directory.path().join("own");
+    std::fs::write(&own, "contexts: [{name: work}]\ncurrent-context: work\n").unwrap();
+    let data = directory.path().join("data");
+    let data = data.to_str().unwrap();
+    let words = ["up", "--detach", "--memory", "--merge", "--data", data];
+    let started: Outcome = super::common::command(&words)
+        .env("KUBECONFIG", &own)
+        .output()
+        .unwrap()
+        .into();
+    started.succeed();
+    let listed: Outcome = super::common::command(&["get", "ns", "-o", "name"])
+        .env("KUBECONFIG", &own)
+        .output()
+        .unwrap()
+        .into();
+    super::common::run(&["down", "--data", data]).expect("stopped\n");
+    assert!(listed.succeed().contains("namespace/default\n"));
+    let merged = std::fs::read_to_string(&own).unwrap();
+    assert!(merged.contains("name: work\n"), "{merged}");
+    assert!(merged.contains("current-context: windlass\n"), "{merged}");
+}
+
+#[test]
+fn a_port_that_is_taken_is_named() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let data = tempfile::tempdir().unwrap();
+    let words = ["server", "--memory", "--listen", &address, "--data"];
+    let outcome = super::common::run(&[&words[..], &[data.path().to_str().unwrap()]].concat());
+    assert_eq!(outcome.code, 1);
+    assert_eq!(outcome.stderr.lines().count(), 1, "{}", outcome.stderr);
+    assert!(outcome.stderr.contains(&address), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("in use"), "{}", outcome.stderr);
+}
+
+#[test]
+fn controllers_that_do_not_exist_are_refused() {
+    let outcome = super::common::run(&["up", "--controllers", "*,-replicaset"]);
+    assert_eq!(outcome.code, 1);
+    let expected = "windlass: \"replicaset\" is not in the list of known controllers: ";
+    assert!(outcome.stderr.starts_with(expected), "{}", outcome.stderr);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deployment_becomes_ready_pods_and_why_tells_how() {
+    let cluster = Binary::start("up").await;
+    with_input(&cluster, &["apply", "-f", "-"], DEPLOYMENT).succeed();
+    let mut watching = cluster.tokio_command(&["get", "deploy", "web", "-w", "--no-headers"]);
+    let mut watching = watching.stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(watching.stdout.take().unwrap()).lines();
+    let ready = async {
+        while let Some(line) = lines.next_line().await.unwrap() {
+            if line.contains("2/2") {
+                return;
+            }
+        }
+        panic!("the watch ended before the pods were ready");
+    };
+    timeout(PATIENCE, ready)
+        .await
+        .expect("the pods become ready");
+    let pods = cluster.run(&["get", "pods", "-l", "app=web", "--no-headers"]);
+    let pods = pods.succeed();
+    assert_eq!(pods.lines().count(), 2, "{pods}");
+    for pod in pods.lines() {
+        assert!(pod.contains("1/1     Running"), "{pod}");
+    }
+    let why = cluster.run(&["why", "deployment/web"]).succeed();
+    for part in [
+        "deployment-controller default/web\n",
+        "because deployments.apps default/web@",
+        "update /apis/apps/v1/namespaces/default/deployments/web/status: 200 at ",
+    ] {
+        assert!(why.contains(part), "{part:?} is missing in\n{why}");
+    }
+    cluster
+        .run(&["why", "configmap/none"])
+        .expect("nothing is known of default/none\n");
 }

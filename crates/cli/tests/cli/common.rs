@@ -92,6 +92,13 @@ impl Binary {
         command
     }
 
+    /// A command on this server that a test follows while it runs. It ends with the test.
+    pub(crate) fn tokio_command(&self, words: &[&str]) -> tokio::process::Command {
+        let mut command = tokio::process::Command::from(self.command(words));
+        command.kill_on_drop(true);
+        command
+    }
+
     /// Runs a command on this server to its end.
     pub(crate) fn run(&self, words: &[&str]) -> Outcome {
         self.command(words).output().unwrap().into()

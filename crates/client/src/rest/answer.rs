@@ -113,6 +113,27 @@ impl Answer {
             .map_err(|error| Error::new(Outcome::Unknown, name, Cause::Decode(Box::new(error))))
     }
 
+    /// Reads the content to its end and keeps nothing of it.
+    ///
+    /// # Errors
+    /// When it does not come completely.
+    pub(crate) async fn discard(self) -> Result<(), Error> {
+        let Content::Body(body) = self.content else {
+            return Ok(());
+        };
+        let reader = Reader::within(body, self.timeout);
+        let mut reader = reader.measured(self.client, self.method);
+        while let Some(chunk) = reader.chunk(None).await {
+            let cause = match chunk {
+                Ok(_) => continue,
+                Err(ReadError::Timeout(all)) => Cause::Timeout(all),
+                Err(ReadError::Connection(source)) => Cause::Connection(source),
+            };
+            return Err(Error::new(Outcome::Unknown, self.name, cause));
+        }
+        Ok(())
+    }
+
     pub(super) fn name(&self) -> &str {
         &self.name
     }

@@ -1,6 +1,10 @@
 //! The contract, by topic. See the crate for how a case runs on both servers.
 
 mod access;
+mod admission;
+mod apply;
+mod apply_lists;
+mod apply_parts;
 mod concurrency;
 mod create;
 mod defaults;
@@ -13,8 +17,11 @@ mod events;
 mod expired;
 mod field_validation;
 mod kinds;
+mod kinds_fields;
+mod limit_ranges;
 mod limits;
 mod list;
+mod managed_fields;
 mod media;
 mod metadata;
 mod namespaces;
@@ -28,6 +35,7 @@ mod secrets;
 mod selectors;
 mod services;
 mod status;
+mod strategic;
 mod tokens;
 mod update;
 mod validation;

@@ -156,6 +156,12 @@ impl<S: Sort> Node<S> {
         std::ptr::from_ref(&self.0.header).addr()
     }
 
+    /// Whether somebody else uses the node too, at this moment.
+    #[inline]
+    pub(super) fn is_shared(&self) -> bool {
+        self.0.header.header.handles.load(Ordering::Relaxed) > 1
+    }
+
     /// The bytes this node occupies, without its children.
     pub(super) fn bytes(&self) -> usize {
         bytes_of::<S>(&self.0)

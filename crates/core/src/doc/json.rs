@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Array, Doc, Kind, Object};
+use super::{Array, Doc, Kind, Object, Repr};
 
 impl Doc {
     /// The document as compact JSON, keys in canonical order.
@@ -15,16 +15,25 @@ impl Doc {
 
     /// Appends the document as compact JSON.
     pub fn write_json(&self, out: &mut Vec<u8>) {
-        match self.kind() {
-            Kind::Null => out.extend_from_slice(b"null"),
-            Kind::Bool(true) => out.extend_from_slice(b"true"),
-            Kind::Bool(false) => out.extend_from_slice(b"false"),
-            Kind::Int(value) => write_integer(out, value),
-            Kind::UInt(value) => write_integer(out, value),
-            Kind::Float(value) => write_float(out, value),
-            Kind::Str(text) => write_string(out, text.as_bytes()),
-            Kind::Array(array) => write_array(out, array),
-            Kind::Object(object) => write_object(out, object),
+        match &self.0 {
+            Repr::Array(array) => write_array(out, array),
+            Repr::Object(object) => write_object(out, object),
+            _ => self.write_scalar(out),
+        }
+    }
+
+    /// Appends what has no parts. Strings are written from their bytes, which need no second look.
+    #[inline]
+    pub(super) fn write_scalar(&self, out: &mut Vec<u8>) {
+        match &self.0 {
+            Repr::Bool(true) => out.extend_from_slice(b"true"),
+            Repr::Bool(false) => out.extend_from_slice(b"false"),
+            Repr::Int(value) => write_integer(out, *value),
+            Repr::UInt(value) => write_integer(out, *value),
+            Repr::Float(value) => write_float(out, *value),
+            Repr::Short(text) => write_string(out, text.as_bytes()),
+            Repr::Str(text) => write_string(out, text.as_bytes()),
+            Repr::Null | Repr::Array(_) | Repr::Object(_) => out.extend_from_slice(b"null"),
         }
     }
 
@@ -131,8 +140,22 @@ const ESCAPES: [u8; 256] = {
     escapes
 };
 
-fn write_string(out: &mut Vec<u8>, text: &[u8]) {
+/// Appends a string. Most need no escape, which a look at many bytes at a time tells.
+#[inline]
+pub(super) fn write_string(out: &mut Vec<u8>, text: &[u8]) {
+    let needs_escape =
+        |found, byte: &u8| found | (*byte < 0x20) | (*byte == b'"') | (*byte == b'\\');
+    out.reserve(text.len() + 2);
     out.push(b'"');
+    if text.iter().fold(false, needs_escape) {
+        write_escaped(out, text);
+    } else {
+        out.extend_from_slice(text);
+    }
+    out.push(b'"');
+}
+
+fn write_escaped(out: &mut Vec<u8>, text: &[u8]) {
     let mut written = 0;
     for (at, byte) in text.iter().enumerate() {
         let escape = ESCAPES[usize::from(*byte)];
@@ -150,5 +173,4 @@ fn write_string(out: &mut Vec<u8>, text: &[u8]) {
         }
     }
     out.extend_from_slice(&text[written..]);
-    out.push(b'"');
 }

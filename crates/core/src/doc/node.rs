@@ -219,6 +219,12 @@ impl Array {
         self.0.hash()
     }
 
+    /// Whether somebody else uses it too, at this moment.
+    #[inline]
+    pub(super) fn is_shared(&self) -> bool {
+        self.0.is_shared()
+    }
+
     pub(super) fn address(&self) -> usize {
         self.0.address()
     }
@@ -421,6 +427,12 @@ impl Object {
 
     pub(super) fn hash_value(&self) -> u64 {
         self.0.hash()
+    }
+
+    /// Whether somebody else uses it too, at this moment.
+    #[inline]
+    pub(super) fn is_shared(&self) -> bool {
+        self.0.is_shared()
     }
 
     pub(super) fn address(&self) -> usize {

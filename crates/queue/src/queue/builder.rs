@@ -8,6 +8,7 @@ use tokio::{sync::Notify, time::Instant};
 
 use super::{Inner, Shared, WorkQueue};
 use crate::{
+    inbox::Inbox,
     limiter::{RateLimiter, controller_limiter},
     metrics::Metrics,
     parking::Parking,
@@ -51,8 +52,11 @@ impl<K: Clone + Eq + Hash + Send + 'static> Builder<K> {
             epoch: Instant::now(),
             is_timed: self.name.is_some(),
             name: self.name,
+            inbox: Inbox::new(),
             inner: Mutex::new(Inner {
                 state: State::new(metrics),
+                batch: Vec::new(),
+                is_awaited: false,
                 parking: Parking::default(),
                 limiter: self.limiter,
             }),

@@ -35,7 +35,7 @@ impl Controller {
     pub(crate) fn bind(self, supplies: Supplies) -> Result<BoundController, AddError> {
         let (limiter, verdict) = Noted::new(self.limiter);
         let queue = WorkQueue::builder()
-            .name(self.name.clone())
+            .name(self.queue_name.unwrap_or_else(|| self.name.clone()))
             .limiter(limiter)
             .build();
         let (journal, freshness) = (Arc::new(Journal::new()), Arc::new(Freshness::new()));

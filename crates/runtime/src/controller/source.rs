@@ -1,6 +1,6 @@
 //! From a change of an object to the keys it concerns.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use windlass_cache::{Deleted, Handler, InformerSpec, Obj};
 use windlass_core::{GroupResource, Key};
@@ -15,6 +15,45 @@ use crate::{
 
 /// Names the keys that an object concerns.
 pub(super) type KeysFn = Arc<dyn Fn(&Obj) -> Vec<Key> + Send + Sync>;
+
+/// Names the keys that a change concerns.
+pub(super) type ReactFn = Arc<dyn Fn(&Change<'_>) -> Vec<Trigger> + Send + Sync>;
+
+/// A key to be reconciled because of a change, at once or later.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trigger {
+    pub(super) key: Key,
+    pub(super) after: Option<Duration>,
+}
+
+impl Trigger {
+    /// Reconciles a key as soon as possible.
+    #[must_use]
+    pub fn now(key: Key) -> Self {
+        Self { key, after: None }
+    }
+
+    /// Reconciles a key once this time has passed.
+    #[must_use]
+    pub fn after(key: Key, delay: Duration) -> Self {
+        Self {
+            key,
+            after: Some(delay),
+        }
+    }
+
+    /// The key to be reconciled.
+    #[must_use]
+    pub fn key(&self) -> &Key {
+        &self.key
+    }
+
+    /// How long that waits; `None` if not at all.
+    #[must_use]
+    pub fn delay(&self) -> Option<Duration> {
+        self.after
+    }
+}
 
 /// Whether a change matters.
 pub(super) type Filter = Arc<dyn Fn(&Change<'_>) -> bool + Send + Sync>;
@@ -38,6 +77,8 @@ pub(super) enum Mapper {
     Owner(ResourceKind),
     /// Those that a function names.
     Keys(KeysFn),
+    /// Those that a function names for a change as a whole.
+    Change(ReactFn),
 }
 
 impl Source {
@@ -52,13 +93,27 @@ impl Source {
 }
 
 impl Mapper {
-    pub(super) fn keys(&self, object: &Obj) -> Vec<Key> {
+    fn triggers(&self, change: &Change<'_>) -> Vec<Trigger> {
         match self {
-            Self::Itself => vec![object.key()],
-            Self::Owner(kind) => owner_key(object, kind).into_iter().collect(),
-            Self::Keys(keys) => keys(object),
+            Self::Itself => of_both(change, |object| vec![object.key()]),
+            Self::Owner(kind) => of_both(change, |it| owner_key(it, kind).into_iter().collect()),
+            Self::Keys(keys) => of_both(change, |object| keys(object)),
+            Self::Change(react) => react(change),
         }
     }
+}
+
+/// The keys of both states, each once.
+fn of_both(change: &Change<'_>, keys: impl Fn(&Obj) -> Vec<Key>) -> Vec<Trigger> {
+    let mut found: Vec<Trigger> = Vec::new();
+    for object in change.new.into_iter().chain(change.old) {
+        for key in keys(object) {
+            if !found.iter().any(|trigger| trigger.key == key) {
+                found.push(Trigger::now(key));
+            }
+        }
+    }
+    found
 }
 
 /// The key of the managing owner. Only group and kind are compared: an owner that was written in
@@ -96,7 +151,7 @@ impl Enqueue {
         } else {
             PRIORITY_NORMAL
         };
-        for key in self.keys(change) {
+        for Trigger { key, after } in self.mapper.triggers(change) {
             self.journal.caused(
                 &key,
                 Cause::Event {
@@ -106,27 +161,13 @@ impl Enqueue {
                     is_initial: change.is_initial,
                 },
             );
-            self.queue.add_with(
-                key,
-                AddOptions {
-                    priority,
-                    ..AddOptions::default()
-                },
-            );
+            let options = AddOptions {
+                priority,
+                after,
+                ..AddOptions::default()
+            };
+            self.queue.add_with(key, options);
         }
-    }
-
-    /// The keys of both states, each once.
-    fn keys(&self, change: &Change<'_>) -> Vec<Key> {
-        let mut keys: Vec<Key> = Vec::new();
-        for object in change.new.into_iter().chain(change.old) {
-            for key in self.mapper.keys(object) {
-                if !keys.contains(&key) {
-                    keys.push(key);
-                }
-            }
-        }
-        keys
     }
 }
 

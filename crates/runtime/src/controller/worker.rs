@@ -28,11 +28,12 @@ struct Verdict {
 impl Parts {
     /// Reconciles keys until `stop`. The key in hand is finished.
     pub(super) async fn work(self: &Arc<Self>, stop: &Shutdown, waiting: &Arc<Waiting>) {
+        let mut held = None;
         loop {
             let item = tokio::select! {
                 biased;
                 () = stop.requested() => return,
-                item = self.queue.get() => item,
+                item = self.next(held.take()) => item,
             };
             let Some(item) = item else { return };
             let doubts = self.doubts.lock().remove(item.key());
@@ -41,6 +42,15 @@ impl Parts {
                 (None, Err(stale)) => self.put_off(&item, stale, waiting),
                 (None, Ok(())) => self.process(&item).await,
             }
+            held = Some(item);
+        }
+    }
+
+    /// Gives the key in hand back, if there is one, and takes the next.
+    async fn next<'q>(&'q self, held: Option<Item<'q, Key>>) -> Option<Item<'q, Key>> {
+        match held {
+            Some(item) => item.next().await,
+            None => self.queue.get().await,
         }
     }
 

@@ -257,7 +257,7 @@ impl ManagerBuilder {
 
 impl Inner {
     /// What a controller is given.
-    pub(super) fn supplies(&self, name: &str, needs_leader: bool) -> Supplies {
+    pub(super) fn supplies(&self, component: &str, needs_leader: bool) -> Supplies {
         let (client, shutdown) = match needs_leader {
             true => (&self.client, &self.leader_shutdown),
             false => (&self.free_client, &self.tasks_shutdown),
@@ -265,7 +265,7 @@ impl Inner {
         Supplies {
             client: client.clone(),
             factory: self.factory.clone(),
-            recorder: self.broadcaster.recorder(name),
+            recorder: self.broadcaster.recorder(component),
             env: self.env.clone(),
             metrics: self.metrics.clone(),
             shutdown: shutdown.clone(),

@@ -128,6 +128,9 @@ impl Inner {
         self.cache_metrics.register(&mut registry);
         self.client.options().metrics.register(&mut registry);
         registry.register_collector(Box::new(self.queues.clone()));
+        for register in &self.added.lock().metrics {
+            register(&mut registry);
+        }
         let mut text = String::new();
         if text::encode(&mut text, &registry).is_err() {
             tracing::error!("the metrics cannot be written");
@@ -162,8 +165,7 @@ impl Inner {
 
     fn queues_text(&self) -> String {
         let mut text = String::new();
-        for (name, queue) in self.queues.queues() {
-            let now = queue.snapshot();
+        for (name, now) in self.queues.queues() {
             let _ = writeln!(
                 text,
                 "{name} depth={} running={} adds={} retries={} longest_running={:?}",

@@ -8,34 +8,34 @@ use prometheus_client::{
     encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet},
     metrics::MetricType,
 };
-use windlass_core::Key;
-use windlass_queue::{Histogram, Snapshot, WorkQueue};
+use windlass_queue::{Histogram, Snapshot};
 
 /// Prints the metrics of queues under upstream's names.
 #[derive(Default)]
-pub(crate) struct QueueCollector(Mutex<Vec<WorkQueue<Key>>>);
+pub(crate) struct QueueCollector(Mutex<Vec<(String, SnapshotFn)>>);
+
+/// What a queue looks like now, whatever its keys are.
+type SnapshotFn = Box<dyn Fn() -> Snapshot + Send + Sync>;
 
 type Labels = [(&'static str, String); 1];
 
 impl QueueCollector {
-    pub(crate) fn add(&self, queue: WorkQueue<Key>) {
-        self.0.lock().push(queue);
+    pub(crate) fn add(&self, name: &str, look: impl Fn() -> Snapshot + Send + Sync + 'static) {
+        self.0.lock().push((name.to_owned(), Box::new(look)));
     }
 
-    /// Every queue with its name.
-    pub(crate) fn queues(&self) -> Vec<(String, WorkQueue<Key>)> {
+    /// Every queue by its name, as it is now.
+    pub(crate) fn queues(&self) -> Vec<(String, Snapshot)> {
         let queues = self.0.lock();
         queues
             .iter()
-            .map(|queue| (queue.name().unwrap_or("").to_owned(), queue.clone()))
+            .map(|(name, look)| (name.clone(), look()))
             .collect()
     }
 
     fn snapshots(&self) -> Vec<(Labels, Snapshot)> {
         let queues = self.queues().into_iter();
-        queues
-            .map(|(name, queue)| ([("name", name)], queue.snapshot()))
-            .collect()
+        queues.map(|(name, now)| ([("name", name)], now)).collect()
     }
 }
 

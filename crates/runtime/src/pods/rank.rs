@@ -57,17 +57,20 @@ impl DeletionRank {
 
 fn phase(phase: &str) -> u8 {
     match phase {
-        "Pending" => 0,
         "Unknown" => 1,
         "Running" => 2,
-        _ => 3,
+        // A phase that is not set, or not known, counts as the earliest.
+        _ => 0,
     }
 }
 
-/// What is no number counts for nothing, as if it were not there.
+/// What is no number counts for nothing, as if it were not there. A plus sign or a leading zero
+/// makes it none.
 fn cost(pod: &Doc) -> i32 {
+    let is_plain = |cost: &&str| *cost == "0" || cost.starts_with(|c| matches!(c, '-' | '1'..='9'));
     pod.meta()
         .annotation(POD_DELETION_COST)
+        .filter(is_plain)
         .and_then(|cost| cost.parse().ok())
         .unwrap_or(0)
 }

@@ -1,6 +1,6 @@
 //! Deployments, replica sets, stateful sets, daemon sets and replication controllers.
 
-use windlass_core::{Doc, IntOrString, doc};
+use windlass_core::{Doc, Env, IntOrString, doc};
 
 use super::fields::{edit, path_of};
 use super::{pod_spec, workload};
@@ -15,6 +15,9 @@ const COUNTS: &[&str] = &[
     "updatedReplicas",
     "observedGeneration",
 ];
+
+/// Where a daemon set counts its templates.
+const TEMPLATE_GENERATION: &str = "/metadata/annotations/deprecated.daemonset.template.generation";
 
 /// Hooks of deployments.
 #[derive(Debug)]
@@ -311,6 +314,7 @@ impl Hooks for StatefulSets {
                     });
                     let retain = doc!({ "whenDeleted": "Retain", "whenScaled": "Retain" });
                     spec.default("persistentVolumeClaimRetentionPolicy", retain);
+                    spec.each("volumeClaimTemplates", default_claim_template);
                     pod_spec::default_template(spec);
                 })
             });
@@ -355,7 +359,37 @@ impl Hooks for StatefulSets {
     }
 }
 
+/// The claim that each pod of a set gets, which says what it is.
+fn default_claim_template(claim: &Doc) -> Doc {
+    let claim = super::storage::default_claim(claim);
+    edit(&claim, |claim| {
+        claim.default("apiVersion", "v1");
+        claim.default("kind", "PersistentVolumeClaim");
+        claim.default("status", doc!({ "phase": "Pending" }));
+    })
+}
+
+/// A daemon set whose annotation counts its templates.
+fn with_template_generation(set: Doc, generation: i64) -> Doc {
+    put(set, TEMPLATE_GENERATION, generation.to_string())
+}
+
+fn template_generation(set: &Doc) -> i64 {
+    set.str_at(TEMPLATE_GENERATION).parse().unwrap_or(0)
+}
+
 impl Hooks for DaemonSets {
+    fn prepare_create(&self, set: Doc, _env: &Env) -> Doc {
+        let generation = template_generation(&set).max(1);
+        with_template_generation(set, generation)
+    }
+
+    fn prepare_update(&self, new: Doc, old: &Doc) -> Doc {
+        let is_new = new.at("/spec/template") != old.at("/spec/template");
+        let generation = template_generation(old) + i64::from(is_new);
+        with_template_generation(new, generation)
+    }
+
     fn initial_status(&self) -> Doc {
         doc!({
             "currentNumberScheduled": 0, "desiredNumberScheduled": 0, "numberMisscheduled": 0,
@@ -364,6 +398,8 @@ impl Hooks for DaemonSets {
     }
 
     fn default(&self, object: Doc) -> Doc {
+        let generation = template_generation(&object);
+        let object = with_template_generation(object, generation);
         edit(&object, |object| {
             object.inside("spec", |spec| {
                 edit(spec, |spec| {

@@ -18,6 +18,11 @@ pub(crate) struct Leases;
 #[derive(Debug)]
 pub(crate) struct PriorityClasses;
 
+/// The classes that every cluster has.
+const SYSTEM_CLASSES: [(&str, i64); 2] = [
+    ("system-cluster-critical", 2_000_000_000),
+    ("system-node-critical", 2_000_001_000),
+];
 /// The highest value that users may give.
 const PRIORITY_MAX: i64 = 1_000_000_000;
 
@@ -90,10 +95,24 @@ impl Hooks for PriorityClasses {
 
     fn validate(&self, class: &Doc, errors: &mut FieldErrors) {
         let value = class.at("/value").as_i64().unwrap_or(0);
-        if value > PRIORITY_MAX && !class.meta().name().starts_with("system-") {
+        let name = class.meta().name();
+        if name.starts_with("system-") {
+            if let Some(fault) = system_fault(name, value) {
+                let detail = format!(
+                    "priority class names with 'system-' prefix are reserved for system use only. \
+                     error: {fault}"
+                );
+                errors.forbidden(&FieldPath::new("metadata").child("name"), detail);
+            }
+        } else if value > PRIORITY_MAX {
             let detail =
                 format!("maximum allowed value of a user defined priority is {PRIORITY_MAX}");
             errors.forbidden(&FieldPath::new("value"), detail);
+        }
+        let path = FieldPath::new("preemptionPolicy");
+        match class.str_at("/preemptionPolicy") {
+            "" | "PreemptLowerPriority" | "Never" => {}
+            other => errors.not_supported(&path, other, &["PreemptLowerPriority", "Never"]),
         }
     }
 
@@ -102,5 +121,19 @@ impl Hooks for PriorityClasses {
             let detail = "may not be changed in an update.";
             errors.forbidden(&FieldPath::new("value"), detail);
         }
+        let (policy, before) = (new.at("/preemptionPolicy"), old.at("/preemptionPolicy"));
+        errors.immutable(&FieldPath::new("preemptionPolicy"), policy, before);
+    }
+}
+
+/// Why a class is not one of those that every cluster has.
+fn system_fault(name: &str, value: i64) -> Option<String> {
+    let known = SYSTEM_CLASSES.iter().find(|(known, _)| *known == name);
+    match known {
+        None => Some(format!("{name} is not a known system priority class")),
+        Some((_, known)) if *known != value => {
+            Some(format!("value of {name} PriorityClass must be {known}"))
+        }
+        Some(_) => None,
     }
 }

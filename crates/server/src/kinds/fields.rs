@@ -5,14 +5,14 @@ use windlass_core::{Doc, Object, Str};
 use crate::field::{FieldErrors, FieldPath};
 
 /// The fields of an object while they are edited.
-pub(super) struct Fields {
+pub(crate) struct Fields {
     original: Doc,
     fields: Vec<(Str, Doc)>,
     is_changed: bool,
 }
 
 /// An object with defaults filled in; what is not an object is left for validation to refuse.
-pub(super) fn edit(doc: &Doc, change: impl FnOnce(&mut Fields)) -> Doc {
+pub(crate) fn edit(doc: &Doc, change: impl FnOnce(&mut Fields)) -> Doc {
     let Some(object) = doc.as_object() else {
         return doc.clone();
     };
@@ -35,7 +35,7 @@ pub(super) fn edit(doc: &Doc, change: impl FnOnce(&mut Fields)) -> Doc {
 
 impl Fields {
     /// The value of a field as it is by now.
-    pub(super) fn get(&self, key: &str) -> Option<&Doc> {
+    pub(crate) fn get(&self, key: &str) -> Option<&Doc> {
         self.fields
             .iter()
             .find(|(name, _)| *name == key)
@@ -43,17 +43,17 @@ impl Fields {
     }
 
     /// Whether a field is there.
-    pub(super) fn has(&self, key: &str) -> bool {
+    pub(crate) fn has(&self, key: &str) -> bool {
         self.get(key).is_some_and(|value| !value.is_null())
     }
 
     /// The text of a field; empty if there is none.
-    pub(super) fn text(&self, key: &str) -> &str {
+    pub(crate) fn text(&self, key: &str) -> &str {
         self.get(key).and_then(Doc::as_str).unwrap_or_default()
     }
 
     /// Sets a field.
-    pub(super) fn set(&mut self, key: &str, value: impl Into<Doc>) {
+    pub(crate) fn set(&mut self, key: &str, value: impl Into<Doc>) {
         let value = value.into();
         match self.fields.iter_mut().find(|(name, _)| *name == key) {
             Some((_, known)) if *known == value => return,
@@ -64,14 +64,14 @@ impl Fields {
     }
 
     /// Removes a field.
-    pub(super) fn remove(&mut self, key: &str) {
+    pub(crate) fn remove(&mut self, key: &str) {
         let before = self.fields.len();
         self.fields.retain(|(name, _)| *name != key);
         self.is_changed |= self.fields.len() != before;
     }
 
     /// Sets a field that is absent, or an empty text.
-    pub(super) fn default(&mut self, key: &str, value: impl Into<Doc>) {
+    pub(crate) fn default(&mut self, key: &str, value: impl Into<Doc>) {
         if self
             .get(key)
             .is_none_or(|known| known.is_null() || *known == "")
@@ -81,7 +81,7 @@ impl Fields {
     }
 
     /// Changes the value of a field that is there.
-    pub(super) fn inside(&mut self, key: &str, change: impl FnOnce(&Doc) -> Doc) {
+    pub(crate) fn inside(&mut self, key: &str, change: impl FnOnce(&Doc) -> Doc) {
         if let Some(value) = self.get(key).filter(|value| !value.is_null()) {
             let changed = change(value);
             self.set(key, changed);
@@ -89,7 +89,7 @@ impl Fields {
     }
 
     /// Changes every item of a list that is there.
-    pub(super) fn each(&mut self, key: &str, change: impl Fn(&Doc) -> Doc) {
+    pub(crate) fn each(&mut self, key: &str, change: impl Fn(&Doc) -> Doc) {
         self.inside(key, |list| match list.as_array() {
             Some(items) => items.iter().map(change).collect::<Vec<_>>().into(),
             None => list.clone(),
@@ -98,7 +98,7 @@ impl Fields {
 }
 
 /// A number that may not be negative.
-pub(super) fn not_negative(object: &Doc, pointer: &str, errors: &mut FieldErrors) {
+pub(crate) fn not_negative(object: &Doc, pointer: &str, errors: &mut FieldErrors) {
     let value = object.at(pointer);
     if value.as_i64().is_some_and(|value| value < 0) {
         errors.invalid(
@@ -110,6 +110,6 @@ pub(super) fn not_negative(object: &Doc, pointer: &str, errors: &mut FieldErrors
 }
 
 /// A pointer in the words of messages.
-pub(super) fn path_of(pointer: &str) -> FieldPath {
+pub(crate) fn path_of(pointer: &str) -> FieldPath {
     FieldPath::new(&pointer.trim_start_matches('/').replace('/', "."))
 }

@@ -313,13 +313,37 @@ fn cluster_address(env: &Env) -> String {
 }
 
 impl Hooks for Endpoints {
+    fn default(&self, endpoints: Doc) -> Doc {
+        edit(&endpoints, |endpoints| {
+            endpoints.each("subsets", |subset| {
+                edit(subset, |subset| subset.each("ports", default_protocol))
+            });
+        })
+    }
+
     fn warnings(&self, _: &Doc) -> Vec<String> {
         let text = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice";
         vec![text.to_owned()]
     }
 }
 
+fn default_protocol(port: &Doc) -> Doc {
+    edit(port, |port| port.default("protocol", "TCP"))
+}
+
 impl Hooks for EndpointSlices {
+    fn default(&self, slice: Doc) -> Doc {
+        edit(&slice, |slice| {
+            slice.each("ports", |port| {
+                edit(&default_protocol(port), |port| {
+                    if !port.has("name") {
+                        port.set("name", "");
+                    }
+                })
+            });
+        })
+    }
+
     fn validate(&self, slice: &Doc, errors: &mut FieldErrors) {
         let path = FieldPath::new("addressType");
         match slice.str_at("/addressType") {
@@ -336,6 +360,30 @@ impl Hooks for EndpointSlices {
 }
 
 impl Hooks for NetworkPolicies {
+    fn default(&self, policy: Doc) -> Doc {
+        edit(&policy, |policy| {
+            policy.inside("spec", |spec| {
+                edit(spec, |spec| {
+                    for rules in ["ingress", "egress"] {
+                        spec.each(rules, |rule| {
+                            edit(rule, |rule| rule.each("ports", default_protocol))
+                        });
+                    }
+                    let has_egress = spec
+                        .get("egress")
+                        .is_some_and(|rules| !rules.items().is_empty());
+                    spec.default(
+                        "policyTypes",
+                        match has_egress {
+                            true => doc!(["Ingress", "Egress"]),
+                            false => doc!(["Ingress"]),
+                        },
+                    );
+                })
+            });
+        })
+    }
+
     fn validate(&self, policy: &Doc, errors: &mut FieldErrors) {
         let path = FieldPath::new("spec").child("policyTypes");
         let types = policy.at("/spec/policyTypes").items();

@@ -1,14 +1,12 @@
 //! Pods.
 
-use windlass_core::{Doc, Env, GroupResource, Quantity, doc};
+use windlass_core::{Doc, Env, Quantity, doc};
 
 use super::fields::{Fields, edit};
 use super::pod_spec;
 use crate::field::{FieldErrors, FieldPath};
 use crate::registry::Hooks;
 use crate::rest::{cut, put};
-use crate::status::Status;
-use crate::storage::Storage;
 
 /// Fields that a field selector may name.
 pub(crate) const FIELDS: &[(&str, &str)] = &[
@@ -22,9 +20,6 @@ pub(crate) const FIELDS: &[(&str, &str)] = &[
     ("status.podIPs", "/status/podIP"),
     ("status.nominatedNodeName", "/status/nominatedNodeName"),
 ];
-
-/// How long a pod tolerates a node that does not answer, unless it says.
-const TOLERATION_SECONDS: i64 = 300;
 
 /// Hooks of pods.
 #[derive(Debug)]
@@ -49,27 +44,7 @@ impl Hooks for Pods {
         })
     }
 
-    fn admit(&self, pod: Doc, storage: &Storage) -> Result<Doc, Status> {
-        let name = pod.str_at("/spec/priorityClassName");
-        if name.is_empty() {
-            return Ok(pod);
-        }
-        let class = storage.find("scheduling.k8s.io", "priorityclasses", "", name);
-        let Some(class) = class else {
-            let why = format!("no PriorityClass with name {name} was found");
-            let pods = GroupResource::new("", "pods");
-            return Err(Status::forbidden(&pods, pod.meta().name(), &why));
-        };
-        let value = class.at("/value").as_i64().unwrap_or(0);
-        let pod = put(pod, "/spec/priority", value);
-        Ok(match class.at("/preemptionPolicy") {
-            policy if policy.is_null() => pod,
-            policy => put(pod, "/spec/preemptionPolicy", policy),
-        })
-    }
-
     fn prepare_create(&self, pod: Doc, env: &Env) -> Doc {
-        let pod = edit(&pod, |pod| pod.inside("spec", |spec| edit(spec, admit)));
         let mut status = doc!({ "phase": "Pending", "qosClass": (quality_class(&pod)) });
         if !pod.at("/spec/schedulingGates").items().is_empty() {
             status = put(
@@ -127,6 +102,14 @@ impl Hooks for Pods {
                       tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if \
                       it was previously negative)";
         errors.forbidden(&FieldPath::new("spec"), detail);
+    }
+
+    fn validate_part(&self, new: &Doc, old: &Doc, errors: &mut FieldErrors) {
+        if quality_class(new) != quality_class(old) {
+            let detail = "Pod QOS Class may not change as a result of resizing";
+            let class = new.str_at("/status/qosClass");
+            errors.invalid(&FieldPath::new("spec"), class, detail);
+        }
     }
 
     fn validate_status(&self, new: &Doc, old: &Doc, errors: &mut FieldErrors) {
@@ -204,32 +187,6 @@ fn default_requests(resources: &mut Fields) {
     {
         resources.set("requests", requests);
     }
-}
-
-/// What upstream's admission adds to every new pod.
-fn admit(spec: &mut Fields) {
-    spec.default("priority", 0);
-    spec.default("preemptionPolicy", "PreemptLowerPriority");
-    let mut tolerations: Vec<Doc> = spec
-        .get("tolerations")
-        .map(|list| list.items().to_vec())
-        .unwrap_or_default();
-    for key in [
-        "node.kubernetes.io/not-ready",
-        "node.kubernetes.io/unreachable",
-    ] {
-        let covers = |toleration: &Doc| {
-            matches!(toleration.str_at("/key"), known if known == key || known.is_empty())
-                && matches!(toleration.str_at("/effect"), "NoExecute" | "")
-        };
-        if !tolerations.iter().any(covers) {
-            tolerations.push(doc!({
-                "key": key, "operator": "Exists", "effect": "NoExecute",
-                "tolerationSeconds": TOLERATION_SECONDS
-            }));
-        }
-    }
-    spec.set("tolerations", tolerations);
 }
 
 /// How well a pod's resources are assured.

@@ -13,6 +13,37 @@ const RESTART_POLICIES: &[&str] = &["Always", "OnFailure", "Never"];
 const DNS_POLICIES: &[&str] = &["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
 const PULL_POLICIES: &[&str] = &["Always", "IfNotPresent", "Never"];
 const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
+/// Where a volume can come from, in the order in which upstream looks.
+const VOLUME_SOURCES: &[&str] = &[
+    "emptyDir",
+    "hostPath",
+    "gitRepo",
+    "gcePersistentDisk",
+    "awsElasticBlockStore",
+    "secret",
+    "nfs",
+    "iscsi",
+    "glusterfs",
+    "persistentVolumeClaim",
+    "rbd",
+    "cinder",
+    "cephfs",
+    "flocker",
+    "fc",
+    "downwardAPI",
+    "configMap",
+    "azureFile",
+    "vsphereVolume",
+    "quobyte",
+    "azureDisk",
+    "storageos",
+    "projected",
+    "scaleIO",
+    "portworxVolume",
+    "csi",
+    "ephemeral",
+    "image",
+];
 /// The mode of files in volumes that do not say: 0644.
 const FILE_MODE: i64 = 0o644;
 
@@ -260,6 +291,7 @@ fn validate_volumes<'a>(
 ) -> Vec<&'a str> {
     let mut seen = Vec::new();
     for (index, volume) in volumes.items().iter().enumerate() {
+        validate_source(volume, &path.index(index), errors);
         let path = path.index(index).child("name");
         match volume.str_at("/name") {
             "" => errors.required(&path, ""),
@@ -271,6 +303,15 @@ fn validate_volumes<'a>(
         }
     }
     seen
+}
+
+/// Finds a volume that comes from several places.
+fn validate_source(volume: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
+    let given = |source: &&&str| volume.get(source).is_some_and(|found| !found.is_null());
+    for source in VOLUME_SOURCES.iter().filter(given).skip(1) {
+        let detail = "may not specify more than 1 volume type";
+        errors.forbidden(&path.child(source), detail);
+    }
 }
 
 fn validate_container(

@@ -15,6 +15,18 @@ pub(crate) struct Volumes;
 #[derive(Debug)]
 pub(crate) struct Claims;
 
+/// Hooks of storage classes.
+#[derive(Debug)]
+pub(crate) struct StorageClasses;
+
+/// Hooks of storage drivers.
+#[derive(Debug)]
+pub(crate) struct CsiDrivers;
+
+/// Hooks of volume attachments.
+#[derive(Debug)]
+pub(crate) struct Attachments;
+
 impl Hooks for Volumes {
     fn default(&self, volume: Doc) -> Doc {
         edit(&volume, |volume| {
@@ -22,24 +34,80 @@ impl Hooks for Volumes {
                 edit(spec, |spec| {
                     spec.default("persistentVolumeReclaimPolicy", "Retain");
                     spec.default("volumeMode", "Filesystem");
+                    spec.inside("hostPath", |path| {
+                        edit(path, |path| {
+                            if !path.has("type") {
+                                path.set("type", "");
+                            }
+                        })
+                    });
                 })
             });
         })
     }
 
-    fn prepare_create(&self, volume: Doc, _env: &Env) -> Doc {
-        let volume = put(volume, "/status", doc!({ "phase": "Pending" }));
+    fn prepare_create(&self, volume: Doc, env: &Env) -> Doc {
+        let now = env.now().to_string();
+        let status = doc!({ "phase": "Pending", "lastPhaseTransitionTime": now });
+        let volume = put(volume, "/status", status);
         volume.with_finalizer("kubernetes.io/pv-protection")
+    }
+}
+
+/// A claim with its defaults, alone or as a template.
+pub(super) fn default_claim(claim: &Doc) -> Doc {
+    edit(claim, |claim| {
+        claim.inside("spec", |spec| {
+            edit(spec, |spec| spec.default("volumeMode", "Filesystem"))
+        });
+    })
+}
+
+impl Hooks for StorageClasses {
+    fn default(&self, class: Doc) -> Doc {
+        edit(&class, |class| {
+            class.default("reclaimPolicy", "Delete");
+            class.default("volumeBindingMode", "Immediate");
+        })
+    }
+}
+
+impl Hooks for CsiDrivers {
+    fn default(&self, driver: Doc) -> Doc {
+        edit(&driver, |driver| {
+            driver.default("spec", Doc::empty_object());
+            driver.inside("spec", |spec| {
+                edit(spec, |spec| {
+                    spec.default("attachRequired", true);
+                    for key in [
+                        "podInfoOnMount",
+                        "requiresRepublish",
+                        "seLinuxMount",
+                        "storageCapacity",
+                    ] {
+                        spec.default(key, false);
+                    }
+                    spec.default("fsGroupPolicy", "ReadWriteOnceWithFSType");
+                    spec.default("volumeLifecycleModes", doc!(["Persistent"]));
+                })
+            });
+        })
+    }
+}
+
+impl Hooks for Attachments {
+    fn prepare_status(&self, new: Doc, old: &Doc) -> Doc {
+        put(new, "/metadata", old.at("/metadata"))
+    }
+
+    fn status_resets(&self) -> &'static [&'static [&'static str]] {
+        &[&["spec"], &["metadata"]]
     }
 }
 
 impl Hooks for Claims {
     fn default(&self, claim: Doc) -> Doc {
-        edit(&claim, |claim| {
-            claim.inside("spec", |spec| {
-                edit(spec, |spec| spec.default("volumeMode", "Filesystem"))
-            });
-        })
+        default_claim(&claim)
     }
 
     fn prepare_create(&self, claim: Doc, _env: &Env) -> Doc {

@@ -2,9 +2,20 @@
 
 use windlass_core::{Doc, LabelSelector, Selector};
 
-use super::fields::not_negative;
+use super::fields::{edit, not_negative};
 use super::pod_spec;
 use crate::field::{FieldErrors, FieldPath};
+use crate::registry::Hooks;
+
+/// Hooks of pod templates that stand alone.
+#[derive(Debug)]
+pub(crate) struct PodTemplates;
+
+impl Hooks for PodTemplates {
+    fn default(&self, template: Doc) -> Doc {
+        edit(&template, pod_spec::default_template)
+    }
+}
 
 /// Finds what is wrong with replicas, selector and template of a workload.
 pub(super) fn validate(object: &Doc, kind: &str, errors: &mut FieldErrors) {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use windlass_atlas::apply::Merging;
+use windlass_atlas::{Atlas, canonical};
 use windlass_core::{Doc, Env, GroupKind, GroupResource, Gvk};
 use windlass_store::Resource as Shelf;
 
@@ -195,6 +196,9 @@ pub(crate) trait Hooks: Send + Sync {
     /// Finds what may not change.
     fn validate_update(&self, _new: &Doc, _old: &Doc, _errors: &mut FieldErrors) {}
 
+    /// Finds what a part with its own path may not change.
+    fn validate_part(&self, _new: &Doc, _old: &Doc, _errors: &mut FieldErrors) {}
+
     /// Finds what is wrong with a new status.
     fn validate_status(&self, _new: &Doc, _old: &Doc, _errors: &mut FieldErrors) {}
 
@@ -286,6 +290,14 @@ impl Resource {
     /// Whether the status is written apart from the rest.
     pub(crate) fn has_status(&self) -> bool {
         self.subresources.iter().any(|sub| sub.sort == Sub::Status)
+    }
+
+    /// An object with exactly the empty fields that upstream writes.
+    pub(crate) fn canonical(&self, object: Doc) -> Doc {
+        match Atlas::kind(&self.gvk) {
+            Some(kind) => canonical(kind, &object),
+            None => object,
+        }
     }
 
     /// The form in which an object is stored.

@@ -163,7 +163,8 @@ fn core() -> Vec<Resource> {
             .hooks(kinds::Nodes),
         v1("LimitRange", "limitranges")
             .short(&["limits"])
-            .create_on_update(),
+            .create_on_update()
+            .hooks(kinds::LimitRanges),
         v1("ResourceQuota", "resourcequotas")
             .short(&["quota"])
             .status()
@@ -183,7 +184,8 @@ fn core() -> Vec<Resource> {
             .hooks(kinds::Claims),
         v1("PodTemplate", "podtemplates")
             .generation(Generation::AllButStatus)
-            .returns_deleted(),
+            .returns_deleted()
+            .hooks(kinds::PodTemplates),
         v1("ReplicationController", "replicationcontrollers")
             .short(&["rc"])
             .category("all")
@@ -247,7 +249,8 @@ fn batch_and_scaling() -> Vec<Resource> {
         )
         .short(&["hpa"])
         .category("all")
-        .status(),
+        .status()
+        .hooks(kinds::Autoscalers),
         row("batch", "v1", "Job", "jobs")
             .category("all")
             .status()
@@ -343,11 +346,13 @@ fn cluster_services() -> Vec<Resource> {
             .cluster()
             .short(&["sc"])
             .returns_deleted()
-            .columns(table::STORAGE_CLASS),
+            .columns(table::STORAGE_CLASS)
+            .hooks(kinds::StorageClasses),
         storage("CSIDriver", "csidrivers")
             .cluster()
             .conditional_update()
-            .returns_deleted(),
+            .returns_deleted()
+            .hooks(kinds::CsiDrivers),
         storage("CSINode", "csinodes")
             .cluster()
             .conditional_update()
@@ -356,7 +361,8 @@ fn cluster_services() -> Vec<Resource> {
             .cluster()
             .status()
             .conditional_update()
-            .returns_deleted(),
+            .returns_deleted()
+            .hooks(kinds::Attachments),
         storage("VolumeAttributesClass", "volumeattributesclasses")
             .cluster()
             .short(&["vac"])
@@ -450,8 +456,9 @@ fn extensions() -> Vec<Resource> {
             "MutatingAdmissionPolicyBinding",
             "mutatingadmissionpolicybindings",
         ),
-        flow("FlowSchema", "flowschemas"),
-        flow("PriorityLevelConfiguration", "prioritylevelconfigurations"),
+        flow("FlowSchema", "flowschemas").hooks(kinds::FlowSchemas),
+        flow("PriorityLevelConfiguration", "prioritylevelconfigurations")
+            .hooks(kinds::PriorityLevels),
         row(
             "certificates.k8s.io",
             "v1",

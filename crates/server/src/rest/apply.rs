@@ -22,7 +22,7 @@ const APPLY_PATCH: &str = "application/apply-patch+yaml";
 /// What is to be applied.
 pub(super) struct Configuration {
     doc: Doc,
-    /// Fields that are there twice.
+    /// A complaint for each field that is there twice.
     duplicates: Vec<String>,
     validation: FieldValidation,
     force: bool,
@@ -113,14 +113,17 @@ fn parse(call: &Call) -> Result<(Doc, Vec<String>), Status> {
     let refuse = |why: &str| Status::bad_request(format!("error decoding YAML: {why}"));
     let text = std::str::from_utf8(&call.body).map_err(|error| refuse(&error.to_string()))?;
     let (doc, duplicates) = match call.server.inner().parsers.parse(&call.body) {
-        Ok(parsed) => (
-            parsed.doc,
-            parsed.duplicates.iter().map(ToString::to_string).collect(),
-        ),
+        Ok(parsed) => {
+            let paths = parsed.duplicates.iter().map(ToString::to_string);
+            let complaints = paths.map(|path| duplicate(text, &path));
+            (parsed.doc, complaints.collect())
+        }
         Err(_) => {
             let docs = Doc::parse_yaml(text);
             let docs = docs.map_err(|error| {
-                refuse(&format!("error converting YAML to JSON: yaml: {error}"))
+                let error = error.to_string();
+                let why = error.lines().next().unwrap_or_default();
+                refuse(&format!("error converting YAML to JSON: yaml: {why}"))
             })?;
             (docs.into_iter().next().unwrap_or_default(), Vec::new())
         }
@@ -136,6 +139,14 @@ fn parse(call: &Call) -> Result<(Doc, Vec<String>), Status> {
         )));
     }
     Ok((doc, duplicates))
+}
+
+/// The complaint about a key that comes a second time.
+fn duplicate(text: &str, path: &str) -> String {
+    let key = quote(path.rsplit(['.', ']']).next().unwrap_or(path));
+    let before = text.rfind(&key).map_or("", |at| &text[..at]);
+    let line = before.matches('\n').count() + 1;
+    format!("line {line}: key {key} already set in map")
 }
 
 /// The live object with a configuration in it, and warnings about that.
@@ -172,17 +183,16 @@ fn merge(
 impl Configuration {
     /// What is to be said about fields that come twice.
     fn complaints(&self) -> Result<Vec<String>, Status> {
-        let complain = |field: &String| format!("duplicate field {}", quote(field));
         match self.validation {
             FieldValidation::Strict if !self.duplicates.is_empty() => {
-                let all: Vec<String> = self.duplicates.iter().map(complain).collect();
-                let all = all.join(", ");
+                let all = self.duplicates.join("\n  ");
                 Err(Status::bad_request(format!(
-                    "error strict decoding patch: {all}"
+                    "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal \
+                     errors:\n  {all}"
                 )))
             }
             FieldValidation::Ignore => Ok(Vec::new()),
-            _ => Ok(self.duplicates.iter().map(complain).collect()),
+            _ => Ok(self.duplicates.clone()),
         }
     }
 

@@ -120,14 +120,16 @@ pub(super) async fn insert(
         ));
     }
     let storage = &call.server.inner().storage;
+    let request = admission::request(call);
+    let object = crate::admission::create(&request, object).await?;
     let object = call.resource.hooks.admit(object, storage)?;
     let generated = object.meta().name().is_empty() && !object.meta().generate_name().is_empty();
     let attempts = if generated { NAME_ATTEMPTS } else { 1 };
     let mut taken = String::new();
     for _ in 0..attempts {
         let object = prepare(&call.server, &call.resource, &object)?;
-        admission::check_namespace(call, object.meta().name())?;
         admission::check_rights(call, &object)?;
+        crate::admission::validate(&request, &object, None)?;
         warnings.extend(call.resource.hooks.warnings(&object));
         match store(call, &object, dry_run).await {
             Err(status) if status.reason() == "AlreadyExists" && generated => {
@@ -187,7 +189,7 @@ fn prepare(server: &Server, resource: &Resource, object: &Doc) -> Result<Doc, St
     } else {
         object
     };
-    let object = resource.hooks.prepare_create(object, env);
+    let object = resource.canonical(resource.hooks.prepare_create(object, env));
     let mut errors = FieldErrors::default();
     metadata::validate(resource, &object, &mut errors);
     resource.hooks.validate(&object, &mut errors);

@@ -392,7 +392,7 @@ fn from_query(call: &Call) -> Result<Doc, Status> {
     if let Some(policy) = query.find("propagationPolicy") {
         fields.push(("propagationPolicy".into(), policy.into()));
     }
-    if let Some(orphan) = query.flag("orphanDependents")? {
+    if let Some(orphan) = query.flag("orphanDependents") {
         fields.push(("orphanDependents".into(), orphan.into()));
     }
     Ok(Object::new(fields).into())

@@ -1,18 +1,21 @@
 //! List.
 
+mod body;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
-use bytes::Bytes;
 use http::{Response, StatusCode};
 use windlass_core::{AtRevision, Doc, Object, doc};
 use windlass_store::{Entries, Entry, RevisionError, Snapshot};
 
+pub(crate) use body::ListBody;
+
 use super::Call;
 use super::filter::Filter;
-use crate::body::{Body, DocList};
+use crate::body::Body;
 use crate::field::{FieldErrors, FieldPath};
 use crate::negotiate::{self, Encoding, Form};
 use crate::query::{self, ListOptions, Match};
@@ -294,87 +297,11 @@ fn as_doc(resource: &Resource, page: &Page, metadata: Doc, form: Form) -> Doc {
     doc!({ "kind": kind, "apiVersion": api_version, "metadata": metadata, "items": items })
 }
 
-/// A list of whole objects, which become bytes only when somebody wants bytes.
-#[derive(Debug)]
-pub(crate) struct ListBody {
-    resource: Arc<Resource>,
-    entries: Vec<Arc<Entry>>,
-    metadata: Doc,
-}
-
 /// An answer with a list of whole objects.
 pub(super) fn answer_with(call: &Call, entries: Vec<Arc<Entry>>, metadata: Doc) -> Response<Body> {
     let resource = Arc::clone(&call.resource);
-    let body = Body::list(ListBody {
-        resource,
-        entries,
-        metadata,
-    });
+    let body = Body::list(ListBody::new(resource, entries, metadata));
     respond::with_type(StatusCode::OK, negotiate::JSON, body)
-}
-
-impl ListBody {
-    /// The list for a caller in this process.
-    pub(crate) fn into_docs(self) -> DocList {
-        DocList {
-            api_version: self.resource.gvk.api_version(),
-            kind: self.resource.list_kind(),
-            items: self
-                .entries
-                .iter()
-                .map(|entry| self.resource.view(&entry.doc))
-                .collect(),
-            metadata: self.metadata,
-        }
-    }
-
-    /// The list as bytes, written straight from the shared documents.
-    pub(crate) fn encode(&self) -> Bytes {
-        let resource = &self.resource;
-        let mut out = Vec::with_capacity(256 + self.entries.len() * 512);
-        out.extend_from_slice(b"{\"kind\":");
-        Doc::from(resource.list_kind()).write_json(&mut out);
-        out.extend_from_slice(b",\"apiVersion\":");
-        Doc::from(resource.gvk.api_version()).write_json(&mut out);
-        out.extend_from_slice(b",\"metadata\":");
-        self.metadata.write_json(&mut out);
-        out.extend_from_slice(b",\"items\":[");
-        for (index, entry) in self.entries.iter().enumerate() {
-            if index > 0 {
-                out.push(b',');
-            }
-            let object = resource.view(&entry.doc);
-            if resource.is_custom {
-                object.write_json(&mut out);
-            } else {
-                write_untyped(&object, &mut out);
-            }
-        }
-        out.extend_from_slice(b"]}\n");
-        out.into()
-    }
-}
-
-/// An object without its type, which items of lists of built-in kinds do not carry.
-fn write_untyped(object: &Doc, out: &mut Vec<u8>) {
-    let Some(fields) = object.as_object() else {
-        return object.write_json(out);
-    };
-    let mut separator = b'{';
-    for (key, value) in fields
-        .iter()
-        .filter(|(key, _)| **key != "kind" && **key != "apiVersion")
-    {
-        out.push(separator);
-        Doc::from(key.clone()).write_json(out);
-        out.push(b':');
-        value.write_json(out);
-        separator = b',';
-    }
-    if separator == b'{' {
-        out.push(separator);
-    }
-    out.push(b'}');
 }
 
 impl Token {

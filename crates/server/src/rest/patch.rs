@@ -3,6 +3,7 @@
 use http::Response;
 use http::StatusCode;
 use parking_lot::Mutex;
+use windlass_atlas::apply::go_text;
 use windlass_atlas::{Atlas, StrategicError, Type, strategic_merge};
 use windlass_core::{Doc, GroupKind, Gvk, JsonPatch, OPERATIONS_LIMIT, PatchError, merge_patch};
 
@@ -65,21 +66,39 @@ pub(super) async fn patch(call: &Call, part: Part) -> Result<Response<Body>, Sta
 }
 
 /// The refusal of a patch that leads to something which is not of the kind.
-fn unfit(patched: &Doc, why: &str) -> Status {
+fn unfit(shown: String, why: &str) -> Status {
     let mut errors = FieldErrors::default();
-    errors.invalid(&FieldPath::new("patch"), patched.to_string(), why);
+    errors.invalid(&FieldPath::new("patch"), shown, why);
     Status::invalid(&GroupKind::new("", ""), "", &errors)
+}
+
+/// A complaint of the decoder in the words of the converter that strategic patches go through.
+fn converter_words(why: &str) -> String {
+    let Some((found, wanted)) = why
+        .strip_prefix("json: cannot unmarshal ")
+        .and_then(|rest| rest.split_once(" into Go struct field "))
+    else {
+        return why.to_owned();
+    };
+    let wanted = wanted.rsplit(" of type ").next().unwrap_or_default();
+    let found = found.split(' ').next().unwrap_or_default();
+    match wanted {
+        list if list.starts_with("[]") => format!("cannot restore slice from {found}"),
+        map if map.starts_with("map[") => format!("cannot restore map from {found}"),
+        message if message.contains('.') => format!("cannot restore struct from: {found}"),
+        plain => format!("unrecognized type: {plain}"),
+    }
 }
 
 /// In an update the uid is a condition; a patch that names another one wants to change it.
 pub(super) fn check_uid(call: &Call, current: &Doc, patched: &Doc) -> Result<(), Status> {
     let mut errors = FieldErrors::default();
-    let uid = |object: &Doc| object.at("/metadata/uid").clone();
-    errors.immutable(
-        &FieldPath::new("metadata.uid"),
-        &uid(patched),
-        &uid(current),
-    );
+    let uid = patched.at("/metadata/uid");
+    // A patch that removes it means nothing by that.
+    if !uid.is_null() {
+        let path = FieldPath::new("metadata.uid");
+        errors.immutable(&path, uid, current.at("/metadata/uid"));
+    }
     if errors.is_empty() {
         return Ok(());
     }
@@ -121,15 +140,29 @@ fn read_change(call: &Call, gvk: &Gvk) -> Result<Change, Status> {
     if !accepted.contains(&media_type.as_str()) {
         return Err(Status::no_such_patch());
     }
-    let doc = Doc::parse(&call.body)
-        .map_err(|error| Status::bad_request(format!("error decoding patch: {error}")))?;
+    let is_strategic = media_type == STRATEGIC_PATCH;
+    let doc = Doc::parse(&call.body).map_err(|error| {
+        let error = error.to_string();
+        let is_cut = error.ends_with("unexpected end of text");
+        Status::bad_request(match (is_strategic, is_cut) {
+            (true, true) => "unexpected end of JSON input".to_owned(),
+            (true, false) => error,
+            (false, _) => format!("error decoding patch: {error}"),
+        })
+    })?;
     if media_type == JSON_PATCH {
         return json_patch(&doc).map(Change::Json);
     }
     if doc.as_object().is_none() {
         let found = doc.kind().name();
+        let where_found = if is_strategic {
+            ""
+        } else {
+            "error decoding patch: "
+        };
         return Err(Status::bad_request(format!(
-            "error decoding patch: expected an object, found {found}"
+            "{where_found}json: cannot unmarshal {found} into Go value of type \
+             map[string]interface {{}}"
         )));
     }
     Ok(match kind {
@@ -172,15 +205,28 @@ impl Patch {
     /// The changed state, which is of the kind, and warnings about it.
     pub(super) fn apply(&self, current: &Doc) -> Result<(Doc, Vec<String>), Status> {
         let patched = self.change.apply(current)?;
-        let patched = object::check_type(&patched, &self.gvk)
-            .map_err(|status| unfit(&patched, status.message()))?;
+        let patched = self.typed(patched, current)?;
         let mut strictness = Strictness {
             validation: self.validation,
             complaints: Vec::new(),
         };
-        let conforming = object::conform(&patched, &self.gvk, &mut strictness)
-            .map_err(|why| unfit(&patched, &why))?;
+        let conforming = object::conform(&patched, &self.gvk, &mut strictness).map_err(|why| {
+            match &self.change {
+                Change::Strategic(_, patch) => unfit(go_text(patch), &converter_words(&why)),
+                _ => unfit(patched.to_string(), &why),
+            }
+        })?;
         Ok((conforming, strictness.complaints))
+    }
+
+    /// A state that says it is of the kind. A strategic patch cannot say anything else.
+    fn typed(&self, patched: Doc, current: &Doc) -> Result<Doc, Status> {
+        if matches!(self.change, Change::Strategic(..)) {
+            let keep = |patched: &Doc, key| object::keep_field(patched, key, current);
+            return Ok(keep(&keep(&patched, "kind"), "apiVersion"));
+        }
+        object::check_type(&patched, &self.gvk)
+            .map_err(|status| unfit(patched.to_string(), status.message()))
     }
 }
 

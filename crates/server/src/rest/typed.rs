@@ -243,7 +243,8 @@ fn shape_name(shape: &Shape) -> String {
 
 /// Whether upstream leaves a value out of what it stores and sends, because it says nothing.
 fn is_left_out(field: &Field, value: &Doc) -> bool {
-    if field.is_pointer() || !field.omits_empty() {
+    // An empty list of these is an order to forget them.
+    if field.is_pointer() || !field.omits_empty() || field.name() == "managedFields" {
         return false;
     }
     match (field.shape(), value.kind()) {

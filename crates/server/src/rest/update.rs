@@ -265,9 +265,14 @@ fn decide(
             attribute(call, writing, old, resource.hooks.default(new))
         }
     };
+    let request = admission::request(call);
+    let tracked = match part {
+        Part::Main => crate::admission::update(&request, tracked, old),
+        _ => tracked,
+    };
     let new = prepare(resource, part, &tracked, old);
     let new = fields::with_managers_of(new, &tracked);
-    let new = fields::without_new_times(new, old);
+    let new = fields::without_new_times(resource.canonical(new), old);
     check(call, part, old, &new)?;
     if is_free_to_go(resource, &new) {
         return Ok(Decision::Remove(new));
@@ -327,8 +332,10 @@ fn check(call: &Call, part: Part, old: &Doc, new: &Doc) -> Result<(), Status> {
         resource.hooks.validate(new, &mut errors);
     }
     // A part with its own path is there to change what the main path may not.
-    if part == Part::Main {
-        resource.hooks.validate_update(new, old, &mut errors);
+    match part {
+        Part::Main => resource.hooks.validate_update(new, old, &mut errors),
+        Part::Only(_) => resource.hooks.validate_part(new, old, &mut errors),
+        Part::Status | Part::Finalize | Part::Whole => {}
     }
     if !errors.is_empty() {
         return Err(Status::invalid(
@@ -339,6 +346,7 @@ fn check(call: &Call, part: Part, old: &Doc, new: &Doc) -> Result<(), Status> {
     }
     if part == Part::Main && new != old {
         admission::check_rights(call, new)?;
+        crate::admission::validate(&admission::request(call), new, Some(old))?;
     }
     Ok(())
 }
@@ -395,7 +403,11 @@ fn keep_system_metadata(new: &Doc, old: &Doc) -> Doc {
         "uid",
     ];
     /// Kept if the client leaves them out. Other values are refused, not ignored.
-    const IMPLIED: &[&str] = &["deletionGracePeriodSeconds", "deletionTimestamp"];
+    const IMPLIED: &[&str] = &[
+        "deletionGracePeriodSeconds",
+        "deletionTimestamp",
+        "namespace",
+    ];
     object::edit_metadata(new, |metadata| {
         let implied = IMPLIED.iter().filter(|key| metadata.get(key).is_none());
         let kept: Vec<&str> = KEPT.iter().chain(implied).copied().collect();

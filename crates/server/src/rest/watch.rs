@@ -17,6 +17,7 @@ use super::filter::Filter;
 use crate::registry::Resource;
 use crate::server::Server;
 use crate::status::Status;
+use crate::table;
 
 /// Without a timeout a watch lasts between this and twice as long.
 const TIMEOUT_MIN: Duration = Duration::from_secs(1800);
@@ -42,6 +43,19 @@ pub enum WatchEvent {
     Bookmark(Doc),
     /// The watch ends, because of this.
     Error(Status),
+}
+
+impl WatchEvent {
+    /// The event with its object in another form.
+    fn map(self, form: impl FnOnce(Doc) -> Doc) -> Self {
+        match self {
+            Self::Added(object) => Self::Added(form(object)),
+            Self::Modified(object) => Self::Modified(form(object)),
+            Self::Deleted(object) => Self::Deleted(form(object)),
+            Self::Bookmark(object) => Self::Bookmark(form(object)),
+            Self::Error(status) => Self::Error(status),
+        }
+    }
 }
 
 /// What to watch, for watches in process.
@@ -73,6 +87,8 @@ pub struct DocWatch {
     resource: Arc<Resource>,
     namespace: String,
     filter: Filter,
+    /// Whether only the metadata of objects is handed out.
+    is_metadata: bool,
     events: Watch,
     /// Objects that come before the events.
     initial: VecDeque<Arc<Entry>>,
@@ -197,6 +213,7 @@ impl DocWatch {
             resource,
             namespace,
             filter,
+            is_metadata: false,
             events,
             initial,
             initial_end,
@@ -208,9 +225,18 @@ impl DocWatch {
     /// Waits for the next event; `None` when the watch has ended. Nothing is lost when the future
     /// is dropped before it is ready.
     pub async fn next(&mut self) -> Option<WatchEvent> {
-        match self.next_delivery().await? {
-            Delivery::Own(event) | Delivery::Shared(event, _) => Some(event),
-        }
+        let (Delivery::Own(event) | Delivery::Shared(event, _)) = self.next_delivery().await?;
+        Some(if self.is_metadata {
+            event.map(|object| table::partial_metadata(&object))
+        } else {
+            event
+        })
+    }
+
+    /// The same watch of the metadata of objects only.
+    fn metadata_only(mut self) -> Self {
+        self.is_metadata = true;
+        self
     }
 
     /// The next event, or a bookmark when one is due; `None` at the end.

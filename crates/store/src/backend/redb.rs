@@ -11,6 +11,8 @@ use ::redb::{
     WriteTransaction,
 };
 
+use windlass_core::Encoder;
+
 use super::directory::Directory;
 use super::load;
 use super::row::{Id, LogRow, ObjectRow};
@@ -94,6 +96,8 @@ struct Limits {
 struct Rows {
     object: Vec<u8>,
     log: Vec<u8>,
+    /// Objects that are written one after the other often have much in common.
+    encoder: Encoder,
 }
 
 type Length = Box<dyn Fn() -> io::Result<u64> + Send>;
@@ -299,8 +303,11 @@ fn put_row(
         objects.remove(id.as_str())?
     } else {
         let expiry = write.expiry.map(|expiry| expiry.wall_micros);
-        let json = |row: &mut Vec<u8>| event.entry.doc.write_json(row);
-        ObjectRow::encode(&mut rows.object, &id, revision, expiry, json);
+        let Rows {
+            object, encoder, ..
+        } = rows;
+        let json = |row: &mut Vec<u8>| encoder.write(&event.entry.doc, row);
+        ObjectRow::encode(object, &id, revision, expiry, json);
         objects.insert(id.as_str(), rows.object.as_slice())?
     };
     let damaged = || ::redb::Error::Corrupted(format!("object {:?}", id.as_str()));

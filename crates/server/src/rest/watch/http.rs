@@ -157,6 +157,9 @@ impl WatchBody {
     pub(crate) fn into_docs(self) -> Result<DocWatch, Bytes> {
         match self.0 {
             State::Idle(watch) if watch.shape.form == Form::Whole => Ok(watch.docs),
+            State::Idle(watch) if watch.shape.form == Form::Metadata => {
+                Ok(watch.docs.metadata_only())
+            }
             _ => Err(Bytes::new()),
         }
     }

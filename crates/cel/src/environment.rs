@@ -1,0 +1,94 @@
+//! Environments: the variables an expression may name.
+
+use std::sync::Arc;
+
+use crate::check::check;
+use crate::decl::Decl;
+use crate::error::CompileError;
+use crate::program::Program;
+use crate::syntax::{Source, parse};
+use crate::types::Type;
+
+/// What an expression may refer to: declared variables and the Kubernetes function libraries.
+///
+/// ```
+/// use windlass_cel::{Bindings, Budget, Decl, Environment, Type, Value};
+///
+/// let env = Environment::builder().variable("x", Decl::plain(Type::Int, 1)).build();
+/// let program = env.compile("x > 1 && x < 10")?;
+/// let bindings = Bindings::new().with("x", Value::Int(5));
+/// let value = program.evaluate(&bindings, &mut Budget::default())?;
+/// assert_eq!(value.as_bool(), Some(true));
+/// assert!(env.compile("x + 'a'").is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Environment(Arc<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    variables: Vec<(String, Arc<Decl>)>,
+    has_bind: bool,
+}
+
+/// Declares what an [`Environment`] has.
+#[derive(Debug, Default)]
+#[must_use]
+pub struct EnvironmentBuilder(Inner);
+
+impl EnvironmentBuilder {
+    /// Declares a variable.
+    pub fn variable(mut self, name: &str, decl: Arc<Decl>) -> Self {
+        self.0.variables.push((name.to_owned(), decl));
+        self
+    }
+
+    /// Adds `cel.bind`, which rules of custom resources do not have.
+    pub fn with_bind(mut self) -> Self {
+        self.0.has_bind = true;
+        self
+    }
+
+    /// The environment.
+    #[must_use]
+    pub fn build(self) -> Environment {
+        Environment(Arc::new(self.0))
+    }
+}
+
+impl Environment {
+    /// Starts to declare an environment.
+    pub fn builder() -> EnvironmentBuilder {
+        EnvironmentBuilder::default()
+    }
+
+    /// Reads and checks an expression.
+    pub fn compile(&self, expression: &str) -> Result<Program, CompileError> {
+        let source = Source(expression);
+        let expr = parse(expression, self.0.has_bind)
+            .map_err(|issue| CompileError::new(source, vec![issue]))?;
+        let (plan, slots, issues) = check(self, &expr);
+        if !issues.is_empty() {
+            return Err(CompileError::new(source, issues));
+        }
+        Ok(Program::new(self.clone(), expression, plan, slots))
+    }
+
+    /// The place and type of a variable.
+    pub(crate) fn variable(&self, name: &str) -> Option<(usize, Type)> {
+        let place = self
+            .0
+            .variables
+            .iter()
+            .position(|(known, _)| known == name)?;
+        Some((place, self.0.variables[place].1.ty()))
+    }
+
+    pub(crate) fn decl(&self, place: usize) -> Option<&Arc<Decl>> {
+        self.0.variables.get(place).map(|(_, decl)| decl)
+    }
+
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.variables.iter().map(|(name, _)| name.as_str())
+    }
+}

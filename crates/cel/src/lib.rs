@@ -1,0 +1,45 @@
+//! The Common Expression Language as Kubernetes speaks it.
+//!
+//! An [`Environment`] declares variables; it compiles text to a checked [`Program`]; a program is
+//! evaluated with [`Bindings`] and within a [`Budget`]. The rules of custom resources and the
+//! selectors of devices are such programs.
+//!
+//! ```text
+//! text ─▶ syntax (tokens, grammar, macros) ─▶ check (names, types, overloads) ─▶ plan ─▶ eval
+//!                                                                          └─▶ cost (estimate)
+//! ```
+//!
+//! Values stay inside the document they come from until an expression reaches them. Costs are
+//! counted in upstream's units, errors are in upstream's words. The parser and the checker are our
+//! own: the available crates have no checker and no costs, and an expression must be refused when
+//! it is written, not when it is first evaluated.
+//!
+//! Deliberately absent: protocol buffer messages, time zones by name (only offsets and UTC), the
+//! authorizer, and extensions Kubernetes does not enable.
+
+mod base64;
+mod cache;
+mod check;
+mod cost;
+mod decl;
+mod device;
+mod environment;
+mod error;
+mod eval;
+mod format;
+mod functions;
+mod plan;
+mod program;
+mod syntax;
+mod types;
+mod value;
+
+pub use cache::ProgramCache;
+pub use cost::CostEstimate;
+pub use decl::{Decl, ListIdentity, escape};
+pub use device::{DEVICE, DeviceError, device_environment, device_value};
+pub use environment::{Environment, EnvironmentBuilder};
+pub use error::{CompileError, EvalError};
+pub use program::{Bindings, Budget, CALL_COST_LIMIT, OBJECT_COST_LIMIT, Program};
+pub use types::{Opaque, Type};
+pub use value::{Cidr, List, Map, Semver, SemverError, Text, Timestamp, Url, Value};

@@ -1,0 +1,49 @@
+//! `windlass controllers`: the controllers on any cluster, beside or instead of its own.
+
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use clap::Args;
+use windlass_controllers::catalog::{self, Settings};
+use windlass_runtime::{ConcurrencyFlags, Flags};
+
+/// The name of the Lease, of the user agent and of events.
+const NAME: &str = "windlass-controllers";
+
+/// Options of `controllers`.
+#[derive(Args, Debug)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    flags: Flags,
+    #[command(flatten)]
+    concurrency: ConcurrencyFlags,
+    /// The certificate authority that is published in every namespace, as PEM.
+    #[arg(long, env = "WINDLASS_ROOT_CA_FILE", value_name = "FILE")]
+    root_ca_file: Option<PathBuf>,
+}
+
+/// Runs controllers until a signal comes.
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let chosen = catalog::select(&arguments.flags.controllers)?;
+    let mut settings = Settings::default();
+    let concurrency = &arguments.concurrency;
+    settings.replicaset.workers = concurrency.concurrent_replicaset_syncs;
+    settings.deployment.workers = concurrency.concurrent_deployment_syncs;
+    settings.garbage_collector.workers = concurrency.concurrent_gc_syncs;
+    settings.namespace.workers = concurrency.concurrent_namespace_syncs;
+    settings.claims.workers = concurrency.concurrent_resource_claim_syncs;
+    if let Some(file) = &arguments.root_ca_file {
+        let root_ca = std::fs::read_to_string(file);
+        settings.root_ca.root_ca = root_ca.with_context(|| file.display().to_string())?;
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        let manager = arguments.flags.builder(NAME).await?.build()?;
+        for entry in chosen {
+            entry.add_to(&manager, &settings);
+        }
+        Ok(manager.run().await?)
+    })
+}

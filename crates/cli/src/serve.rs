@@ -1,0 +1,172 @@
+//! The server of `up` and `server`: opened, listening, and announced by a kubeconfig.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use clap::{Args, ValueEnum};
+use windlass_core::Env;
+use windlass_server::{
+    Admission, Certificates, Listening, Server, ServerOptions, kubeconfig, serve,
+};
+
+use crate::held::Held;
+use crate::merge;
+
+/// Options of the server.
+#[derive(Args, Debug)]
+pub(crate) struct ServeArguments {
+    /// Where objects, keys and certificates are kept.
+    #[arg(
+        long,
+        env = "WINDLASS_DATA",
+        value_name = "DIR",
+        default_value = ".windlass"
+    )]
+    pub(crate) data: PathBuf,
+    /// Keep objects in memory only; the directory holds no more than the kubeconfig.
+    #[arg(long)]
+    memory: bool,
+    /// Where the kubeconfig is written [default: kubeconfig in the data directory].
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// Also put the cluster into your own kubeconfig, and make it the current context.
+    #[arg(long)]
+    merge: bool,
+    /// The address to listen on; port 0 is any free one.
+    #[arg(
+        long,
+        env = "WINDLASS_LISTEN",
+        value_name = "ADDRESS:PORT",
+        default_value = "127.0.0.1:0"
+    )]
+    listen: SocketAddr,
+    /// Further host names under which the server is reached.
+    #[arg(long = "host", value_name = "NAME")]
+    hosts: Vec<String>,
+    /// Listen on an address that other machines reach.
+    #[arg(long)]
+    allow_remote: bool,
+    /// What a write waits for.
+    #[arg(
+        long,
+        env = "WINDLASS_DURABILITY",
+        value_enum,
+        default_value_t = Durability::Full
+    )]
+    durability: Durability,
+}
+
+/// What a write waits for.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Durability {
+    /// The disk has it.
+    Full,
+    /// Nothing: the last writes are lost when the process dies.
+    None,
+}
+
+/// A server that is ready to answer.
+pub(crate) struct Serving {
+    pub(crate) server: Server,
+    pub(crate) env: Env,
+    pub(crate) url: String,
+    pub(crate) kubeconfig: PathBuf,
+    /// The certificate authority of the server, as PEM.
+    pub(crate) authority: String,
+    listening: Listening,
+    /// Nobody else uses the directory as long as this is held.
+    _held: Held,
+}
+
+impl ServeArguments {
+    /// Opens the server and starts to listen.
+    pub(crate) async fn open(&self, admission: Admission) -> anyhow::Result<Serving> {
+        let is_local = self.listen.ip().is_loopback();
+        anyhow::ensure!(
+            is_local || self.allow_remote,
+            "{} can be reached from other machines; say --allow-remote if that is meant",
+            self.listen
+        );
+        let env = Env::real();
+        windlass_server::make_directory(&self.data)
+            .with_context(|| format!("cannot use data directory {}", self.data.display()))?;
+        let mut held = Held::take(&self.data)?;
+        let mut hosts = self.hosts.clone();
+        hosts.push(self.listen.ip().to_string());
+        // Keys are made while the store reads its data.
+        let certificates = tokio::task::spawn_blocking({
+            let (data, hosts, env) = (self.data.clone(), hosts.clone(), env.clone());
+            let is_kept = !self.memory;
+            move || match is_kept {
+                true => Certificates::in_directory(&data, &hosts, &env),
+                false => Certificates::in_memory(&hosts, &env),
+            }
+        });
+        let mut options = self.options(&env);
+        options.admission = admission;
+        let server = Server::open(options).await?;
+        let certificates = certificates.await??;
+        let listening = serve(server.clone(), self.listen, &certificates, &hosts).await?;
+        let url = format!("https://{}", listening.address());
+        let path = self.kubeconfig.clone();
+        let path = path.unwrap_or_else(|| self.data.join("kubeconfig"));
+        let text = kubeconfig(&url, &certificates, server.admin_token());
+        windlass_server::write_private_file(&path, text.as_bytes())
+            .with_context(|| format!("cannot write {}", path.display()))?;
+        if self.merge {
+            merge::into_own(&text)?;
+        }
+        held.sign(&url, &path)?;
+        Ok(Serving {
+            server,
+            env,
+            url,
+            kubeconfig: path,
+            authority: certificates.authority.clone(),
+            listening,
+            _held: held,
+        })
+    }
+
+    fn options(&self, env: &Env) -> ServerOptions {
+        let mut options = match self.memory {
+            true => ServerOptions::memory(env.clone()),
+            false => ServerOptions::directory(env.clone(), &self.data),
+        };
+        options.durability = match self.durability {
+            Durability::Full => windlass_store::Durability::Full,
+            Durability::None => windlass_store::Durability::None,
+        };
+        options
+    }
+}
+
+impl Serving {
+    /// Says where the server is and how to reach it.
+    pub(crate) fn announce(&self, hints: &str) {
+        let (url, path) = (&self.url, self.kubeconfig.display());
+        // The server is of use even if nobody reads about it.
+        let text = format!("serving {url}\nkubeconfig {path}\n{hints}");
+        let _ = std::io::Write::write_all(&mut std::io::stdout(), text.as_bytes());
+    }
+
+    /// Answers requests until `stop` is ready.
+    pub(crate) async fn run(self, stop: impl Future<Output = ()>) {
+        let server = self.server.clone();
+        let maintenance = tokio::spawn(async move { server.maintain().await });
+        let stop = async move {
+            stop.await;
+            maintenance.abort();
+        };
+        self.listening.run(stop).await;
+    }
+
+    /// How the kubeconfig is named to the commands of this program, which find the usual one.
+    pub(crate) fn flag(&self) -> String {
+        match self.kubeconfig == Path::new(".windlass/kubeconfig") {
+            true => String::new(),
+            false => format!(" --kubeconfig {}", self.kubeconfig.display()),
+        }
+    }
+}

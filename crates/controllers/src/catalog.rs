@@ -1,0 +1,218 @@
+//! All controllers by upstream's names, and the choice among them.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use windlass_runtime::Manager;
+
+use crate::dynamic_resources::DynamicResources;
+use crate::{
+    claims, deployment, driver, dynamic_resources, garbage_collector, namespace, node, replicaset,
+    replicationcontroller, root_ca, scheduler, service_account,
+};
+
+/// How many workers each controller has, and what else can be set.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Settings {
+    /// Of ReplicaSets and ReplicationControllers.
+    pub replicaset: replicaset::Options,
+    /// Of Deployments.
+    pub deployment: deployment::Options,
+    /// Of the garbage collector.
+    pub garbage_collector: garbage_collector::Options,
+    /// Of namespaces.
+    pub namespace: namespace::Options,
+    /// Of the service account of each namespace.
+    pub service_account: service_account::Options,
+    /// Of the certificates in each namespace.
+    pub root_ca: root_ca::Options,
+    /// Of ResourceClaims.
+    pub claims: claims::Options,
+    /// Of the scheduler.
+    pub scheduler: scheduler::Options,
+    /// Of the part of the scheduler that allocates devices.
+    pub dynamic_resources: dynamic_resources::Options,
+    /// Of the nodes on which no container runs.
+    pub node: node::Options,
+    /// Of the devices of those nodes.
+    pub driver: driver::Options,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            replicaset: replicaset::Options::default(),
+            deployment: deployment::Options::default(),
+            garbage_collector: garbage_collector::Options::default(),
+            namespace: namespace::Options::default(),
+            service_account: service_account::Options::default(),
+            root_ca: root_ca::Options::new(""),
+            claims: claims::Options::default(),
+            scheduler: scheduler::Options::default(),
+            dynamic_resources: dynamic_resources::Options::default(),
+            node: node::Options::default(),
+            driver: driver::Options::default(),
+        }
+    }
+}
+
+/// One controller.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// Upstream's name.
+    pub name: &'static str,
+    /// Whether `*` means this one too. What only an embedded cluster needs must be named.
+    pub is_default: bool,
+    add: fn(&Manager, &Settings),
+}
+
+/// A name that no controller has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownController(pub String);
+
+impl std::fmt::Display for UnknownController {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let known: Vec<_> = ALL.iter().map(|entry| entry.name).collect();
+        let (name, known) = (&self.0, known.join(", "));
+        write!(
+            f,
+            "{name:?} is not in the list of known controllers: {known}"
+        )
+    }
+}
+
+impl std::error::Error for UnknownController {}
+
+/// All controllers.
+pub const ALL: &[Entry] = &[
+    Entry {
+        name: deployment::NAME,
+        is_default: true,
+        add: |manager, settings| deployment::add_to(manager, &settings.deployment),
+    },
+    Entry {
+        name: garbage_collector::NAME,
+        is_default: true,
+        add: |manager, settings| garbage_collector::add_to(manager, &settings.garbage_collector),
+    },
+    Entry {
+        name: namespace::NAME,
+        is_default: true,
+        add: |manager, settings| namespace::add_to(manager, &settings.namespace),
+    },
+    Entry {
+        name: replicaset::NAME,
+        is_default: true,
+        add: |manager, settings| replicaset::add_to(manager, &settings.replicaset),
+    },
+    Entry {
+        name: replicationcontroller::NAME,
+        is_default: true,
+        add: |manager, settings| replicationcontroller::add_to(manager, &settings.replicaset),
+    },
+    Entry {
+        name: claims::NAME,
+        is_default: true,
+        add: |manager, settings| claims::add_to(manager, &settings.claims),
+    },
+    Entry {
+        name: root_ca::NAME,
+        is_default: true,
+        add: |manager, settings| root_ca::add_to(manager, &settings.root_ca),
+    },
+    Entry {
+        name: service_account::NAME,
+        is_default: true,
+        add: |manager, settings| service_account::add_to(manager, &settings.service_account),
+    },
+    Entry {
+        name: scheduler::NAME,
+        is_default: false,
+        add: add_scheduler,
+    },
+    Entry {
+        name: node::NAME,
+        is_default: false,
+        add: add_nodes,
+    },
+];
+
+/// The scheduler knows of devices by a plug-in.
+fn add_scheduler(manager: &Manager, settings: &Settings) {
+    let mut options = settings.scheduler.clone();
+    let devices = DynamicResources::new(manager, &settings.dynamic_resources);
+    options.plugins.push(Arc::new(devices));
+    scheduler::add_to(manager, &options);
+}
+
+/// Nodes with devices have a driver for them.
+fn add_nodes(manager: &Manager, settings: &Settings) {
+    let mut options = settings.node.clone();
+    if settings.driver.devices_per_node > 0 && options.resources.is_none() {
+        options.resources = Some(driver::add_to(manager, &settings.driver));
+    }
+    node::add_to(manager, &options);
+}
+
+impl Entry {
+    /// Adds the controller to a manager.
+    pub fn add_to(&self, manager: &Manager, settings: &Settings) {
+        (self.add)(manager, settings);
+    }
+}
+
+/// The controllers that words choose: `*` for all that are on by default, `name` for one, `-name`
+/// for all but one.
+///
+/// # Errors
+/// When a word names no controller.
+pub fn select(words: &[impl AsRef<str>]) -> Result<Vec<&'static Entry>, UnknownController> {
+    let mut said = BTreeSet::new();
+    for word in words.iter().map(AsRef::as_ref) {
+        let name = word.strip_prefix('-').unwrap_or(word);
+        if word != "*" && ALL.iter().all(|entry| entry.name != name) {
+            return Err(UnknownController(name.to_owned()));
+        }
+        said.insert(word);
+    }
+    let is_chosen = |entry: &&Entry| {
+        let is_off = said.contains(format!("-{}", entry.name).as_str());
+        let is_on = said.contains(entry.name) || (entry.is_default && said.contains("*"));
+        is_on && !is_off
+    };
+    Ok(ALL.iter().filter(is_chosen).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(words: &[&str]) -> Vec<&'static str> {
+        let chosen = select(words).unwrap();
+        chosen.into_iter().map(|entry| entry.name).collect()
+    }
+
+    #[test]
+    fn a_star_means_all_that_are_on_by_default() {
+        let defaults = ALL.iter().filter(|entry| entry.is_default);
+        let defaults: Vec<_> = defaults.map(|entry| entry.name).collect();
+        assert_eq!(names(&["*"]), defaults);
+        let without = names(&["*", "-deployment-controller"]);
+        assert_eq!(without.len(), defaults.len() - 1);
+        assert!(!without.contains(&"deployment-controller"));
+    }
+
+    #[test]
+    fn single_controllers_are_named() {
+        assert_eq!(names(&["replicaset-controller"]), ["replicaset-controller"]);
+    }
+
+    #[test]
+    fn names_are_unique_and_unknown_ones_refused() {
+        let unique: BTreeSet<_> = ALL.iter().map(|entry| entry.name).collect();
+        assert_eq!(unique.len(), ALL.len());
+        let error = select(&["*", "-replicaset"]).unwrap_err();
+        assert_eq!(error, UnknownController("replicaset".to_owned()));
+        assert!(error.to_string().contains("replicaset-controller"));
+    }
+}

@@ -1,0 +1,287 @@
+//! The agent behind all pretend nodes.
+
+mod memory;
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use tokio::{task::JoinSet, time::Instant};
+use windlass_cache::{Deleted, Handler, Lister, Obj};
+use windlass_client::{DeleteOptions, DynamicApi, DynamicClient, Error, WriteOptions};
+use windlass_core::{Doc, Env, Gvr, Key};
+use windlass_queue::WorkQueue;
+use windlass_runtime::{EventRecorder, EventType, Manager, Result, Shutdown};
+
+use self::memory::{Known, Memory};
+use super::{
+    NAME, Options,
+    behaviour::Behaviour,
+    register::{LEASES, NODES, leases_of},
+    run::{Stage, Step},
+    status::{Addresses, with_status},
+};
+
+const PODS: Gvr = Gvr::constant("", "v1", "pods");
+
+/// Pods that are worked on at once.
+const WORKERS: usize = 64;
+
+/// How long to wait before what a pod needs is asked for again.
+const PREPARE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Steps in a row for one pod. A pod needs a handful; more would be a mistake.
+const STEPS_LIMIT: usize = 32;
+
+/// Serves all pods of all pretend nodes.
+pub(super) struct Agent {
+    pub(super) options: Options,
+    pub(super) nodes: DynamicApi,
+    pub(super) leases: DynamicApi,
+    pub(super) env: Env,
+    /// The numbers of the nodes by name.
+    pub(super) hosts: BTreeMap<String, usize>,
+    pods: DynamicApi,
+    lister: Lister,
+    queue: WorkQueue<Key>,
+    memory: Memory,
+    recorder: EventRecorder,
+}
+
+/// What came of a step.
+enum Next {
+    /// Look again at once.
+    Again,
+    /// Nothing more for now.
+    Rest,
+}
+
+impl Agent {
+    pub(super) fn new(manager: &Manager, options: &Options) -> Arc<Self> {
+        let client = DynamicClient::new(manager.client().clone());
+        let names = (0..options.nodes).map(|number| format!("{}{number}", options.name_prefix));
+        Arc::new(Self {
+            nodes: client.resource(NODES),
+            leases: leases_of(client.resource(LEASES)),
+            env: manager.env().clone(),
+            hosts: names.zip(0..).collect(),
+            pods: client.resource(PODS),
+            lister: manager.factory().dynamic(PODS).lister(),
+            queue: WorkQueue::new(),
+            memory: Memory::default(),
+            recorder: manager.recorder("kubelet"),
+            options: options.clone(),
+        })
+    }
+
+    pub(super) fn add_to(self: Arc<Self>, manager: &Manager) {
+        let handler = PodHandler(self.clone());
+        if let Err(failure) = manager.factory().dynamic(PODS).add_handler(handler) {
+            tracing::error!(%failure, "a handler could not be added");
+        }
+        manager.add_task(NAME, move |shutdown| async move {
+            self.run(shutdown).await;
+            Result::Ok(())
+        });
+    }
+
+    async fn run(self: Arc<Self>, shutdown: Shutdown) {
+        let mut tasks = JoinSet::new();
+        tasks.spawn(self.clone().keep_nodes(shutdown.clone()));
+        for _ in 0..WORKERS {
+            tasks.spawn(self.clone().work());
+        }
+        shutdown.requested().await;
+        self.queue.shut_down();
+        while tasks.join_next().await.is_some() {}
+    }
+
+    async fn work(self: Arc<Self>) {
+        while let Some(item) = self.queue.get().await {
+            match self.serve(item.key()).await {
+                Ok(()) => self.queue.forget(item.key()),
+                Err(error) => {
+                    tracing::warn!(pod = %item.key(), %error, "a pretend pod was not served");
+                    self.queue.add_rate_limited(item.key().clone());
+                }
+            }
+        }
+    }
+
+    /// Takes a pod as far as it goes now.
+    async fn serve(&self, key: &Key) -> Result<(), Error> {
+        for _ in 0..STEPS_LIMIT {
+            let cached = self.lister.get(key);
+            let cached = cached
+                .as_ref()
+                .map(Obj::doc)
+                .filter(|pod| self.is_here(pod));
+            let (now, wall) = (Instant::now(), self.env.now());
+            let (known, left) = self.memory.take(key, cached, now, wall);
+            if let Some(pod) = left {
+                self.unprepare(&pod);
+            }
+            let Some(mut known) = known else {
+                return Ok(());
+            };
+            let next = self.step(&mut known).await;
+            self.memory.put(key, known);
+            match next? {
+                Next::Again => {}
+                Next::Rest => return Ok(()),
+            }
+        }
+        tracing::error!(pod = %key, limit = STEPS_LIMIT, "a pretend pod makes no progress");
+        Ok(())
+    }
+
+    /// Does what is next for a pod.
+    async fn step(&self, known: &mut Known) -> Result<Next, Error> {
+        let (now, wall) = (Instant::now(), self.env.now());
+        let Options {
+            start_after,
+            stop_after,
+            ..
+        } = self.options;
+        let does = Behaviour::of(&known.pod, start_after, stop_after);
+        match known.run.advance(&known.pod, &does, now, wall) {
+            Step::Show(after) => {
+                let is_fresh = self.show(known, &does).await?;
+                Ok(match after {
+                    _ if !is_fresh => Next::Again,
+                    None => Next::Rest,
+                    Some(Duration::ZERO) => Next::Again,
+                    Some(after) => {
+                        self.queue.add_after(known.pod.meta().key(), after);
+                        Next::Rest
+                    }
+                })
+            }
+            Step::Prepare => match self.prepare(&known.pod) {
+                Ok(()) => {
+                    known.run.start(&does, now, wall);
+                    Ok(Next::Again)
+                }
+                Err(message) => {
+                    let reason = "FailedPrepareDynamicResources";
+                    self.recorder
+                        .event(&known.pod, EventType::Warning, reason, &message);
+                    self.queue
+                        .add_after(known.pod.meta().key(), PREPARE_INTERVAL);
+                    Ok(Next::Rest)
+                }
+            },
+            Step::Remove if known.run.is_gone => Ok(Next::Rest),
+            Step::Remove => self.remove(known).await.map(|()| Next::Rest),
+        }
+    }
+
+    /// Writes the status of a pod, if it says something new. Returns whether the pod is as it was
+    /// thought to be.
+    async fn show(&self, known: &mut Known, does: &Behaviour) -> Result<bool, Error> {
+        let addresses = self.addresses(known);
+        // A pod that has ended keeps the status that it ended with.
+        if windlass_runtime::is_pod_terminal(&known.pod) {
+            return Ok(true);
+        }
+        let shown = with_status(&known.pod, &known.run, does, &addresses, self.env.now());
+        if shown == known.pod {
+            return Ok(true);
+        }
+        let meta = known.pod.meta();
+        let api = self.pods.clone().namespaced(meta.namespace());
+        match api
+            .update_status(&shown, &WriteOptions::manager(NAME))
+            .await
+        {
+            Ok(written) => known.pod = written,
+            Err(error) if error.is_conflict() => {
+                let live = api.get(meta.name()).await?;
+                if live.meta().uid_str() != meta.uid_str() {
+                    return Ok(true);
+                }
+                known.pod = live;
+                return Ok(false);
+            }
+            Err(error) if error.is_not_found() => return Ok(true),
+            Err(error) => return Err(error),
+        }
+        if matches!(known.run.stage, Stage::Ended(_)) {
+            self.unprepare(&known.pod);
+        }
+        Ok(true)
+    }
+
+    fn addresses(&self, known: &Known) -> Addresses {
+        let host = self.host_address(known.pod.str_at("/spec/nodeName"));
+        let is_on_host = known.pod.at("/spec/hostNetwork").as_bool() == Some(true);
+        let pod = if is_on_host {
+            host.clone()
+        } else {
+            known.address()
+        };
+        Addresses { host, pod }
+    }
+
+    /// The address of a node.
+    pub(super) fn host_address(&self, name: &str) -> String {
+        let number = self.hosts.get(name).copied().unwrap_or(0);
+        format!("172.18.{}.{}", number / 250 % 256, number % 250 + 2)
+    }
+
+    fn prepare(&self, pod: &Doc) -> Result<(), String> {
+        match &self.options.resources {
+            Some(resources) => resources.prepare(pod.str_at("/spec/nodeName"), pod),
+            None => Ok(()),
+        }
+    }
+
+    fn unprepare(&self, pod: &Doc) {
+        if let Some(resources) = &self.options.resources {
+            resources.unprepare(pod.str_at("/spec/nodeName"), pod);
+        }
+    }
+
+    /// Finishes the deletion of a pod.
+    async fn remove(&self, known: &mut Known) -> Result<(), Error> {
+        self.unprepare(&known.pod);
+        let meta = known.pod.meta();
+        let api = self.pods.clone().namespaced(meta.namespace());
+        let options = DeleteOptions {
+            grace_period: Some(Duration::ZERO),
+            ..DeleteOptions::uid(meta.uid_str())
+        };
+        match api.delete(meta.name(), &options).await {
+            Err(error) if !error.is_not_found() && !error.is_conflict() => return Err(error),
+            _ => known.run.is_gone = true,
+        }
+        Ok(())
+    }
+
+    /// Whether a pod is on one of the nodes.
+    fn is_here(&self, pod: &Doc) -> bool {
+        self.hosts.contains_key(pod.str_at("/spec/nodeName"))
+    }
+}
+
+struct PodHandler(Arc<Agent>);
+
+impl PodHandler {
+    fn seen(&self, pod: &Obj) {
+        if self.0.is_here(pod.doc()) {
+            self.0.queue.add(pod.key());
+        }
+    }
+}
+
+impl Handler<Doc> for PodHandler {
+    async fn on_add(&self, pod: Obj, _is_initial: bool) {
+        self.seen(&pod);
+    }
+
+    async fn on_update(&self, _old: Obj, new: Obj) {
+        self.seen(&new);
+    }
+
+    async fn on_delete(&self, deleted: Deleted) {
+        self.seen(deleted.object());
+    }
+}

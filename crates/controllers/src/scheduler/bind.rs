@@ -1,0 +1,116 @@
+//! The way from a decision to a pod on its node.
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+use windlass_client::WriteOptions;
+use windlass_core::{Doc, Str, doc};
+use windlass_runtime::EventType;
+
+use super::{
+    cycle::{AttemptError, Cycles},
+    metrics::Outcome,
+    queue::Popped,
+    run::Scheduler,
+};
+
+/// A pod and the node it is to be bound to.
+pub(super) struct Assignment {
+    pub(super) popped: Popped,
+    pub(super) node: Str,
+    pub(super) cycles: Cycles,
+    pub(super) began: Instant,
+}
+
+impl Scheduler {
+    /// Binds a pod, or gives back what was taken for it.
+    pub(super) async fn bind(self: Arc<Self>, mut assignment: Assignment) {
+        let began = assignment.began;
+        match self.try_bind(&mut assignment).await {
+            Ok(()) => self.bound(&assignment),
+            Err(error) => {
+                let popped = self.undo(assignment).await;
+                let error = AttemptError::Broken(error);
+                if let Some(report) = self.settle(&popped, &error, began) {
+                    self.report(report).await;
+                }
+            }
+        }
+    }
+
+    async fn try_bind(&self, assignment: &mut Assignment) -> Result<(), String> {
+        let gone = || "the pod is gone".to_owned();
+        for (at, cycle) in &mut assignment.cycles {
+            if !self.still_wants(&assignment.popped) {
+                return Err(gone());
+            }
+            let plugin = self.plugins[*at].name();
+            cycle
+                .pre_bind()
+                .await
+                .map_err(|reason| format!("running PreBind plugin {plugin:?}: {reason}"))?;
+        }
+        if !self.still_wants(&assignment.popped) {
+            return Err(gone());
+        }
+        let pod = &assignment.popped.pod;
+        let meta = pod.meta();
+        let api = self.pods.clone().namespaced(meta.namespace());
+        let binding = binding(pod, &assignment.node);
+        let bound = api
+            .create_part(meta.name(), "binding", &binding, &WriteOptions::default())
+            .await;
+        bound
+            .map(drop)
+            .map_err(|error| format!("running Bind plugin \"DefaultBinder\": {error}"))
+    }
+
+    /// Whether a pod still waits for its node.
+    fn still_wants(&self, popped: &Popped) -> bool {
+        self.state.lock().queue.contains(&popped.uid)
+    }
+
+    fn bound(&self, assignment: &Assignment) {
+        let Popped {
+            uid,
+            pod,
+            attempts,
+            first,
+            ..
+        } = &assignment.popped;
+        self.state.lock().queue.done(uid);
+        let took = assignment.began.elapsed();
+        self.metrics.attempted(Outcome::Scheduled, &self.name, took);
+        self.metrics.scheduled(*attempts, first.elapsed());
+        let message = format!(
+            "Successfully assigned {} to {}",
+            pod.meta().key(),
+            assignment.node
+        );
+        self.recorder
+            .event(pod, EventType::Normal, "Scheduled", &message);
+    }
+
+    /// Gives back what was taken for a pod.
+    pub(super) async fn undo(&self, mut assignment: Assignment) -> Popped {
+        for (_, cycle) in assignment.cycles.iter_mut().rev() {
+            cycle.unreserve().await;
+        }
+        let popped = assignment.popped;
+        self.state.lock().forget(&popped.uid, Instant::now());
+        self.news.notify_one();
+        popped
+    }
+}
+
+fn binding(pod: &Doc, node: &Str) -> Doc {
+    let meta = pod.meta();
+    doc!({
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {
+            "name": (meta.name()), "namespace": (meta.namespace()), "uid": (meta.uid_str()),
+        },
+        "target": { "apiVersion": "v1", "kind": "Node", "name": (node.as_str()) },
+    })
+}

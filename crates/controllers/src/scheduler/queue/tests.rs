@@ -1,0 +1,1 @@
+//! The queue on its own.

@@ -1,0 +1,143 @@
+//! Amounts of resources, as the scheduler adds and compares them.
+
+use windlass_core::{Doc, Quantity, Str};
+
+/// What a container that says nothing is taken to use, for scores only.
+const CPU_MILLI_DEFAULT: i64 = 100;
+const MEMORY_DEFAULT: i64 = 200 * 1024 * 1024;
+
+/// Processor, memory, storage, and whatever else has a name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Resources {
+    pub(super) cpu_milli: i64,
+    pub(super) memory: i64,
+    pub(super) storage: i64,
+    /// Sorted by name, none twice.
+    pub(super) others: Vec<(Str, i64)>,
+}
+
+impl Resources {
+    /// Reads a list of resources. The number of pods is not one of them here.
+    pub(super) fn of(list: &Doc) -> Self {
+        let mut read = Self::default();
+        for (name, amount) in list.as_object().into_iter().flat_map(|list| list.iter()) {
+            let amount = quantity(amount);
+            match name.as_str() {
+                "cpu" => read.cpu_milli = amount.milli_value(),
+                "memory" => read.memory = amount.value(),
+                "ephemeral-storage" => read.storage = amount.value(),
+                "pods" => {}
+                _ => *read.other(name) = amount.value(),
+            }
+        }
+        read
+    }
+
+    pub(super) fn is_zero(&self) -> bool {
+        self.cpu_milli == 0 && self.memory == 0 && self.storage == 0 && self.others.is_empty()
+    }
+
+    /// The amount of a resource that has no field of its own.
+    pub(super) fn amount(&self, name: &str) -> i64 {
+        let found = self.others.binary_search_by(|(key, _)| (**key).cmp(name));
+        found.map_or(0, |at| self.others[at].1)
+    }
+
+    fn other(&mut self, name: &Str) -> &mut i64 {
+        let found = self
+            .others
+            .binary_search_by(|(key, _)| (**key).cmp(name.as_str()));
+        let at = found.unwrap_or_else(|at| {
+            self.others.insert(at, (name.clone(), 0));
+            at
+        });
+        &mut self.others[at].1
+    }
+
+    pub(super) fn add(&mut self, more: &Self) {
+        self.combine(more, i64::saturating_add);
+    }
+
+    pub(super) fn subtract(&mut self, less: &Self) {
+        self.combine(less, i64::saturating_sub);
+    }
+
+    fn raise_to(&mut self, least: &Self) {
+        self.combine(least, i64::max);
+    }
+
+    fn combine(&mut self, with: &Self, function: fn(i64, i64) -> i64) {
+        self.cpu_milli = function(self.cpu_milli, with.cpu_milli);
+        self.memory = function(self.memory, with.memory);
+        self.storage = function(self.storage, with.storage);
+        for (name, amount) in &with.others {
+            let own = self.other(name);
+            *own = function(*own, *amount);
+        }
+    }
+}
+
+pub(super) fn quantity(amount: &Doc) -> Quantity {
+    let read = match amount.as_str() {
+        Some(text) => text.parse().ok(),
+        None => amount
+            .as_i64()
+            .map(|units| Quantity::new(units, windlass_core::QuantityFormat::DecimalSi)),
+    };
+    read.unwrap_or(Quantity::ZERO)
+}
+
+/// What a pod needs: its containers and side cars together, or the greediest step of its
+/// initialization, whichever is more; and the overhead.
+pub(super) fn requests_of(spec: &Doc) -> Resources {
+    sum(spec, |container| {
+        Resources::of(container.at("/resources/requests"))
+    })
+}
+
+/// Processor and memory that a pod counts with in scores, where saying nothing is not nothing.
+pub(super) fn scored_requests_of(spec: &Doc) -> (i64, i64) {
+    let total = sum(spec, |container| {
+        let requests = container.at("/resources/requests");
+        let mut read = Resources::of(requests);
+        if requests.get("cpu").is_none() {
+            read.cpu_milli = CPU_MILLI_DEFAULT;
+        }
+        if requests.get("memory").is_none() {
+            read.memory = MEMORY_DEFAULT;
+        }
+        read
+    });
+    (total.cpu_milli, total.memory)
+}
+
+fn sum(spec: &Doc, requests: impl Fn(&Doc) -> Resources) -> Resources {
+    let mut total = Resources::default();
+    for container in spec.at("/containers").items() {
+        total.add(&requests(container));
+    }
+    let (mut side_cars, mut peak) = (Resources::default(), Resources::default());
+    for container in spec.at("/initContainers").items() {
+        let mut step = requests(container);
+        if container.str_at("/restartPolicy") == "Always" {
+            total.add(&step);
+            side_cars.add(&step);
+            peak.raise_to(&side_cars);
+        } else {
+            step.add(&side_cars);
+            peak.raise_to(&step);
+        }
+    }
+    total.raise_to(&peak);
+    // Requests of the pod as a whole stand in place of those of its containers.
+    let whole = spec.at("/resources/requests");
+    if whole.get("cpu").is_some() {
+        total.cpu_milli = Resources::of(whole).cpu_milli;
+    }
+    if whole.get("memory").is_some() {
+        total.memory = Resources::of(whole).memory;
+    }
+    total.add(&Resources::of(spec.at("/overhead")));
+    total.others.retain(|(_, amount)| *amount != 0);
+    total
+}

@@ -1,0 +1,278 @@
+//! What the scheduler knows: the nodes, the pods on them, and the pods that wait.
+
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+use tokio::time::Instant;
+use windlass_core::{Doc, Str};
+use windlass_runtime::is_pod_terminal;
+
+use super::{
+    evaluate::{Evaluation, Evaluations, Fit, Scale},
+    hints::Hints,
+    nodes::{Nodes, Placed, Slot, is_like},
+    plugin::ClusterEvent,
+    pod_terms::Namespaces,
+    queue::Queue,
+    reasons::Diagnosis,
+    spec::{SpecView, Specs},
+    surroundings::Surroundings,
+};
+
+/// Everything under the one lock of the scheduler. The handlers of the informers write it, and the
+/// scheduling loop.
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) queue: Queue,
+    specs: Specs,
+    nodes: Nodes,
+    evaluations: Evaluations,
+    /// The pods on nodes, by UID; bounded by the pods of the cluster.
+    placed: HashMap<Str, Home, foldhash::fast::RandomState>,
+    /// How many of them were not seen there yet.
+    assumed: usize,
+    scheduler_name: String,
+}
+
+/// Where a pod is.
+#[derive(Debug)]
+struct Home {
+    node: Str,
+    pod: Doc,
+    placed: Placed,
+    /// Whether this scheduler put it there and has not seen it there yet.
+    is_assumed: bool,
+}
+
+/// A node that takes a pod.
+#[derive(Clone, Debug)]
+pub(super) struct Candidate {
+    pub(super) slot: Slot,
+    pub(super) score: i64,
+}
+
+impl State {
+    pub(super) fn new(hints: Hints, scheduler_name: String, now: Instant) -> Self {
+        Self {
+            queue: Queue::new(hints, now),
+            specs: Specs::default(),
+            nodes: Nodes::default(),
+            evaluations: Evaluations::default(),
+            placed: HashMap::default(),
+            assumed: 0,
+            scheduler_name,
+        }
+    }
+
+    /// A pod was added or has changed.
+    pub(super) fn pod_seen(&mut self, pod: &Doc, now: Instant) {
+        let Some(uid) = uid_of(pod) else {
+            return;
+        };
+        if is_pod_terminal(pod) {
+            return self.pod_gone(&uid, now);
+        }
+        match pod.at("/spec/nodeName").shared_str() {
+            Some(node) if !node.is_empty() => self.pod_assigned(uid, pod, node, now),
+            _ => self.pod_waits(&uid, pod, now),
+        }
+    }
+
+    fn pod_waits(&mut self, uid: &Str, pod: &Doc, now: Instant) {
+        let is_ours = pod.str_at("/spec/schedulerName") == self.scheduler_name;
+        if is_ours && !self.placed.contains_key(uid) {
+            let view = self.specs.view(pod);
+            self.queue.set(uid, pod, &view, now);
+        }
+    }
+
+    fn pod_assigned(&mut self, uid: Str, pod: &Doc, node: Str, now: Instant) {
+        self.queue.remove(&uid);
+        let placed = Placed::of(pod, self.specs.view(pod));
+        let event = match self.placed.get_mut(&uid) {
+            None => Some(ClusterEvent::PodAssigned(pod.clone())),
+            Some(home) => {
+                let was_assumed = std::mem::take(&mut home.is_assumed);
+                self.assumed -= usize::from(was_assumed);
+                let old = std::mem::replace(&mut home.pod, pod.clone());
+                if home.node == node && home.placed.is_like(&placed) {
+                    if was_assumed {
+                        let event = ClusterEvent::PodAssigned(pod.clone());
+                        self.queue.wake(&event, now);
+                    }
+                    return;
+                }
+                let (from, what) = (home.node.clone(), home.placed.clone());
+                self.nodes.remove_pod(&from, &what);
+                let new = pod.clone();
+                Some(ClusterEvent::AssignedPodChanged { old, new })
+            }
+        };
+        self.nodes.add_pod(&node, &placed);
+        let home = Home {
+            node,
+            pod: pod.clone(),
+            placed,
+            is_assumed: false,
+        };
+        self.placed.insert(uid, home);
+        if let Some(event) = event {
+            self.queue.wake(&event, now);
+        }
+    }
+
+    /// A pod is gone, or has ended.
+    pub(super) fn pod_gone(&mut self, uid: &Str, now: Instant) {
+        self.queue.remove(uid);
+        if let Some(pod) = self.unplace(uid) {
+            self.queue.wake(&ClusterEvent::AssignedPodDeleted(pod), now);
+        }
+    }
+
+    fn unplace(&mut self, uid: &Str) -> Option<Doc> {
+        let home = self.placed.remove(uid)?;
+        self.assumed -= usize::from(home.is_assumed);
+        self.nodes.remove_pod(&home.node, &home.placed);
+        Some(home.pod)
+    }
+
+    /// A node was added or has changed.
+    pub(super) fn node_seen(&mut self, old: Option<&Doc>, node: &Doc, now: Instant) {
+        self.nodes.set(node);
+        let event = match old {
+            None => ClusterEvent::NodeAdded(node.clone()),
+            Some(old) if is_like(old, node) => return,
+            Some(old) => ClusterEvent::NodeChanged {
+                old: old.clone(),
+                new: node.clone(),
+            },
+        };
+        self.queue.wake(&event, now);
+    }
+
+    /// A node is gone.
+    pub(super) fn node_gone(&mut self, node: &Doc, now: Instant) {
+        self.nodes.unset(node.meta().name());
+        let event = ClusterEvent::NodeDeleted(node.clone());
+        self.queue.wake(&event, now);
+    }
+
+    /// Takes a pod to be on a node from now on.
+    pub(super) fn assume(&mut self, uid: &Str, pod: &Doc, view: &Arc<SpecView>, node: &Str) {
+        // Another assignment was seen meanwhile, or the pod is gone.
+        if self.placed.contains_key(uid) || !self.queue.contains(uid) {
+            return;
+        }
+        let placed = Placed::of(pod, view.clone());
+        self.nodes.add_pod(node, &placed);
+        self.assumed += 1;
+        let home = Home {
+            node: node.clone(),
+            pod: pod.clone(),
+            placed,
+            is_assumed: true,
+        };
+        self.placed.insert(uid.clone(), home);
+    }
+
+    /// A pod is not on the node after all on which it was taken to be.
+    pub(super) fn forget(&mut self, uid: &Str, now: Instant) {
+        let is_assumed = self.placed.get(uid).is_some_and(|home| home.is_assumed);
+        if is_assumed && let Some(pod) = self.unplace(uid) {
+            self.queue.wake(&ClusterEvent::AssignedPodDeleted(pod), now);
+        }
+    }
+
+    /// How many nodes there are.
+    pub(super) fn nodes(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// How many pods are on nodes, and how many of them were not seen there yet.
+    pub(super) fn pods(&self) -> (usize, usize) {
+        (self.placed.len(), self.assumed)
+    }
+
+    /// The Node object in a slot.
+    pub(super) fn node(&self, slot: Slot) -> Option<&Doc> {
+        self.nodes.get(slot).map(|(_, node)| node)
+    }
+
+    /// The nodes that take a pod, with their scores; or why none does.
+    pub(super) fn candidates(
+        &mut self,
+        pod: &Doc,
+        view: &Arc<SpecView>,
+        namespaces: &dyn Namespaces,
+    ) -> Result<Vec<Candidate>, Diagnosis> {
+        let evaluations = self.evaluations.of(view, &self.nodes);
+        let fitting = evaluations.iter().enumerate();
+        let fitting: Vec<(Slot, &Fit)> = fitting
+            .filter_map(|(slot, found)| match found {
+                Evaluation::Fits(fit) => Some((slot, fit)),
+                Evaluation::Absent | Evaluation::Refused(_) => None,
+            })
+            .collect();
+        if !view.looks_around() && !self.nodes.has_affinity() {
+            return match fitting.is_empty() {
+                true => Err(diagnose(self.nodes.len(), evaluations)),
+                false => Ok(scored(&fitting, None)),
+            };
+        }
+        let placed = Placed::of(pod, view.clone());
+        let around = Surroundings::look(&placed, &self.nodes, namespaces);
+        let mut diagnosis = None;
+        let mut kept = Vec::new();
+        for (slot, fit) in fitting {
+            let Some((_, node)) = self.nodes.get(slot) else {
+                continue;
+            };
+            match around.as_ref().and_then(|around| around.refuse(node)) {
+                None => kept.push((slot, fit, node)),
+                Some(refused) => diagnosis
+                    .get_or_insert_with(|| diagnose(self.nodes.len(), evaluations))
+                    .refused(&refused),
+            }
+        }
+        if kept.is_empty() {
+            return Err(diagnosis.unwrap_or_else(|| diagnose(self.nodes.len(), evaluations)));
+        }
+        let nodes: Vec<(Slot, &Doc)> = kept.iter().map(|(slot, _, node)| (*slot, *node)).collect();
+        let extra = around.map(|around| around.scores(&nodes));
+        let fitting: Vec<(Slot, &Fit)> = kept.iter().map(|(slot, fit, _)| (*slot, *fit)).collect();
+        Ok(scored(&fitting, extra.as_deref()))
+    }
+
+    /// What the nodes say that do not take a pod, before plug-ins are asked.
+    pub(super) fn diagnosis(&mut self, view: &SpecView) -> Diagnosis {
+        let evaluations = self.evaluations.of(view, &self.nodes);
+        diagnose(self.nodes.len(), evaluations)
+    }
+}
+
+fn scored(fitting: &[(Slot, &Fit)], extra: Option<&[i64]>) -> Vec<Candidate> {
+    let scale = Scale::of(fitting.iter().map(|(_, fit)| *fit));
+    let candidates = fitting
+        .iter()
+        .enumerate()
+        .map(|(at, (slot, fit))| Candidate {
+            slot: *slot,
+            score: scale.score(fit) + extra.map_or(0, |extra| extra[at]),
+        });
+    candidates.collect()
+}
+
+fn diagnose(nodes: usize, evaluations: &[Evaluation]) -> Diagnosis {
+    let mut diagnosis = Diagnosis::of_nodes(nodes);
+    for evaluation in evaluations {
+        if let Evaluation::Refused(refused) = evaluation {
+            diagnosis.refused(refused);
+        }
+    }
+    diagnosis
+}
+
+/// The UID of a pod.
+pub(super) fn uid_of(pod: &Doc) -> Option<Str> {
+    pod.meta().field("uid").and_then(Doc::shared_str)
+}

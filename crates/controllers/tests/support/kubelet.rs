@@ -1,0 +1,69 @@
+//! What a node does with pods, as far as controllers can tell.
+
+use windlass_client::{DeleteOptions, Patch, WriteOptions};
+use windlass_core::{Key, condition, doc};
+use windlass_runtime::{Action, Context, Controller, ResourceKind, Result};
+use windlass_testing::Running;
+
+use crate::stage::Stage;
+
+/// Pods with an image of this start never become ready.
+const BROKEN: &str = "broken";
+
+impl Stage {
+    /// Makes pods ready, and ends those that are being deleted.
+    pub(crate) fn run_kubelet(&self) -> Running {
+        let manager = self.cluster.manager("kubelet");
+        let manager = manager.namespace(self.namespace.clone()).build().unwrap();
+        let pods = ResourceKind::namespaced(
+            windlass_core::GroupVersion::constant("", "v1"),
+            "Pod",
+            "pods",
+        );
+        manager.add(Controller::of_kind(pods, serve).named("kubelet").workers(4));
+        self.cluster.run_manager(manager)
+    }
+}
+
+async fn serve(key: Key, cx: Context) -> Result<Action> {
+    let kind = ResourceKind::namespaced(
+        windlass_core::GroupVersion::constant("", "v1"),
+        "Pod",
+        "pods",
+    );
+    let Some(pod) = cx.lister_of(&kind)?.get(&key) else {
+        return Ok(Action::done());
+    };
+    let api = cx.api(&kind, pod.namespace());
+    let is_broken = pod
+        .doc()
+        .str_at("/spec/containers/0/image")
+        .starts_with(BROKEN);
+    let is_ready = condition(pod.doc(), "Ready").is_some_and(|it| it.is_true());
+    let outcome = if pod.meta().is_deleting() {
+        let options = DeleteOptions {
+            grace_period: Some(std::time::Duration::ZERO),
+            ..DeleteOptions::uid(pod.uid().as_str())
+        };
+        api.delete(pod.name(), &options).await.map(drop)
+    } else if is_ready || is_broken {
+        Ok(())
+    } else {
+        let now = cx.env().now().to_string();
+        let patch = doc!({
+            "metadata": { "uid": (pod.uid().as_str()) },
+            "status": {
+                "phase": "Running",
+                "conditions": [{ "type": "Ready", "status": "True", "lastTransitionTime": now }]
+            }
+        });
+        let patch = Patch::Merge(patch);
+        api.patch_status(pod.name(), &patch, &WriteOptions::default())
+            .await
+            .map(drop)
+    };
+    match outcome {
+        Err(error) if error.is_not_found() || error.is_conflict() => Ok(Action::done()),
+        outcome => outcome.map(|()| Action::done()).map_err(Into::into),
+    }
+}

@@ -1,0 +1,94 @@
+//! What stands between a valid request and its object: defaults that follow from other objects,
+//! and refusals because of them.
+//!
+//! These are the rules of upstream's default plug-ins, in upstream's order. Those that lean on
+//! controllers are switched with [`Admission`]. What is filled in here belongs to no field manager.
+
+mod limits;
+mod namespace;
+mod node;
+mod priority;
+mod resources;
+mod service_account;
+mod tolerations;
+
+use windlass_core::{Doc, Env};
+
+use crate::registry::Resource;
+use crate::status::Status;
+use crate::storage::Storage;
+
+/// The rules of admission that only make sense where certain controllers run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Admission {
+    /// Pods run as a service account that exists, `default` unless they say, and mount its token.
+    /// Every namespace then needs its `default` service account, which a controller makes; those
+    /// of the first namespaces are there from the start.
+    pub service_accounts: bool,
+    /// New nodes are tainted as not ready. A controller takes the taint away.
+    pub node_taints: bool,
+}
+
+/// A write that asks to be admitted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Request<'a> {
+    pub(crate) rules: Admission,
+    pub(crate) resource: &'a Resource,
+    /// Empty outside of namespaces.
+    pub(crate) namespace: &'a str,
+    pub(crate) storage: &'a Storage,
+    pub(crate) env: &'a Env,
+}
+
+impl Request<'_> {
+    fn is_of(&self, group: &str, plural: &str) -> bool {
+        self.resource.plural == plural && self.resource.gvk.group() == group
+    }
+
+    /// 403 for a reason given as the end of the sentence.
+    fn forbid(&self, object: &Doc, why: &str) -> Status {
+        let meta = object.meta();
+        let name = match (meta.name(), meta.generate_name()) {
+            ("", "") => "Unknown",
+            ("", base) => base,
+            (name, _) => name,
+        };
+        Status::forbidden(&self.resource.group_resource(), name, why)
+    }
+}
+
+/// Fills in what follows from other objects, or refuses a new object because of them.
+pub(crate) async fn create(request: &Request<'_>, object: Doc) -> Result<Doc, Status> {
+    namespace::check(request, &object)?;
+    if request.is_of("", "pods") {
+        let pod = limits::default_pod(request, object);
+        let pod = service_account::admit(request, pod).await?;
+        let pod = priority::admit(request, pod)?;
+        return Ok(tolerations::admit(pod));
+    }
+    if request.is_of("", "nodes") {
+        return Ok(node::admit(request, object));
+    }
+    Ok(object)
+}
+
+/// Fills in what an update left out.
+pub(crate) fn update(request: &Request<'_>, object: Doc, old: &Doc) -> Doc {
+    if request.is_of("", "pods") {
+        return tolerations::admit(priority::keep(object, old));
+    }
+    object
+}
+
+/// Refuses a valid object because of others; `old` is absent for a new object.
+pub(crate) fn validate(
+    request: &Request<'_>,
+    object: &Doc,
+    old: Option<&Doc>,
+) -> Result<(), Status> {
+    match (request.resource.plural.as_ref(), old) {
+        ("pods", None) | ("persistentvolumeclaims", _) => limits::validate(request, object, old),
+        ("priorityclasses", _) => priority::validate(request, object, old),
+        _ => Ok(()),
+    }
+}

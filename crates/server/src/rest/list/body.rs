@@ -1,0 +1,111 @@
+//! A list as an answer: piece by piece, so that no list is ever in memory as text.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use windlass_core::{Doc, Encoder};
+use windlass_store::Entry;
+
+use crate::body::DocList;
+use crate::registry::Resource;
+
+/// Bytes of one piece, give or take an object.
+const PIECE_BYTES: usize = 128 << 10;
+
+/// A list of whole objects, which become bytes only when somebody wants bytes.
+#[derive(Debug)]
+pub(crate) struct ListBody {
+    resource: Arc<Resource>,
+    entries: Vec<Arc<Entry>>,
+    metadata: Doc,
+    /// How many entries were written.
+    written: usize,
+    /// Whether everything was.
+    is_over: bool,
+    /// Items have much in common.
+    encoder: Encoder,
+}
+
+impl ListBody {
+    pub(super) fn new(resource: Arc<Resource>, entries: Vec<Arc<Entry>>, metadata: Doc) -> Self {
+        Self {
+            resource,
+            entries,
+            metadata,
+            written: 0,
+            is_over: false,
+            encoder: Encoder::new(),
+        }
+    }
+
+    /// The list for a caller in this process.
+    pub(crate) fn into_docs(self) -> DocList {
+        DocList {
+            api_version: self.resource.gvk.api_version(),
+            kind: self.resource.list_kind(),
+            items: self
+                .entries
+                .iter()
+                .map(|entry| self.resource.view(&entry.doc))
+                .collect(),
+            metadata: self.metadata,
+        }
+    }
+
+    /// The next bytes; nothing at the end.
+    pub(crate) fn next_piece(&mut self) -> Option<Bytes> {
+        if self.is_over {
+            return None;
+        }
+        let mut out = Vec::with_capacity(self.capacity());
+        if self.written == 0 {
+            self.write_head(&mut out);
+        }
+        while self.written < self.entries.len() && out.len() < PIECE_BYTES {
+            if self.written > 0 {
+                out.push(b',');
+            }
+            self.write_item(&mut out);
+            self.written += 1;
+        }
+        if self.written == self.entries.len() {
+            out.extend_from_slice(b"]}\n");
+            self.is_over = true;
+        }
+        Some(out.into())
+    }
+
+    /// Whether all pieces were taken.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// Room for a piece: a full one unless the objects left are few.
+    fn capacity(&self) -> usize {
+        const OBJECT_BYTES: usize = 2048;
+        let left = self.entries.len() - self.written;
+        (256 + left.saturating_mul(OBJECT_BYTES)).min(PIECE_BYTES + PIECE_BYTES / 4)
+    }
+
+    fn write_head(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"{\"kind\":");
+        Doc::from(self.resource.list_kind()).write_json(out);
+        out.extend_from_slice(b",\"apiVersion\":");
+        Doc::from(self.resource.gvk.api_version()).write_json(out);
+        out.extend_from_slice(b",\"metadata\":");
+        self.metadata.write_json(out);
+        out.extend_from_slice(b",\"items\":[");
+    }
+
+    /// Items of built-in kinds do not carry their type.
+    fn write_item(&mut self, out: &mut Vec<u8>) {
+        let object = self.resource.view(&self.entries[self.written].doc);
+        match object.as_object() {
+            Some(fields) if !self.resource.is_custom => {
+                let is_wanted = |key: &str| key != "kind" && key != "apiVersion";
+                self.encoder.write_members(fields, is_wanted, out);
+            }
+            _ => self.encoder.write(&object, out),
+        }
+    }
+}
