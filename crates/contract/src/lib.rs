@@ -37,5 +37,5 @@ pub use history::Forgotten;
 pub use http::Request;
 pub use reading::{names, number, revision};
 pub use scope::{Scope, run_on_embedded, run_on_real};
-pub use server::Server;
+pub use server::{Server, embedded_kubeconfig, real_kubeconfig};
 pub use watch::{Event, Watch};

@@ -22,6 +22,8 @@ pub struct Server {
     pub(crate) history: History,
     /// What the server no longer knows, once a case asked for that.
     pub(crate) forgotten: OnceCell<Forgotten>,
+    /// How programs reach the server as the administrator.
+    kubeconfig: String,
 }
 
 /// What a client needs to reach a server: its address, its authority and the administrator, the
@@ -31,6 +33,7 @@ struct Access {
     authority: String,
     admin: Identity,
     history: History,
+    kubeconfig: String,
 }
 
 /// The runtime of all cases: connections and the embedded server outlive the case that made them.
@@ -67,12 +70,15 @@ async fn start_embedded() -> Access {
     let listening = serve(server.clone(), address, &certificates, &[]).await;
     let listening = listening.expect("the server listens");
     let host = listening.address().to_string();
+    let url = format!("https://{host}");
+    let kubeconfig = windlass_server::kubeconfig(&url, &certificates, server.admin_token());
     tokio::spawn(listening.run(std::future::pending()));
     Access {
         host,
         authority: certificates.authority,
         admin: certificates.admin,
         history: History::Embedded(server),
+        kubeconfig,
     }
 }
 
@@ -86,6 +92,7 @@ fn access_to(real: &windlass_envtest::ControlPlane) -> Access {
             key: read("admin.key"),
         },
         history: History::Real(real.directory().join("etcd.sock")),
+        kubeconfig: std::fs::read_to_string(real.kubeconfig()).expect("a kubeconfig"),
     }
 }
 
@@ -96,6 +103,19 @@ impl Server {
             nobody: Client::new(&access.host, &access.authority, None),
             history: access.history,
             forgotten: OnceCell::new(),
+            kubeconfig: access.kubeconfig,
         }
     }
+}
+
+/// A kubeconfig for the administrator of the embedded server.
+#[must_use]
+pub fn embedded_kubeconfig() -> &'static str {
+    &embedded().kubeconfig
+}
+
+/// A kubeconfig for the administrator of the real server, if it is installed.
+#[must_use]
+pub fn real_kubeconfig() -> Option<&'static str> {
+    real().map(|server| server.kubeconfig.as_str())
 }

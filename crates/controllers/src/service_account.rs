@@ -62,7 +62,7 @@ fn is_gone(change: &Change<'_>) -> bool {
 
 async fn ensure(client: &RestClient, key: &Key, cx: &Context) -> Result<Action> {
     let namespace = cx.lister_of(&namespaces())?.get(key);
-    if !namespace.is_some_and(|it| it.doc().str_at("/status/phase") == "Active") {
+    if namespace.is_none_or(|it| it.doc().str_at("/status/phase") != "Active") {
         return Ok(Action::done());
     }
     let account = Key::new(key.name(), ACCOUNT);

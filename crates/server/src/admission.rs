@@ -63,7 +63,7 @@ pub(crate) async fn create(request: &Request<'_>, object: Doc) -> Result<Doc, St
     if request.is_of("", "pods") {
         let pod = limits::default_pod(request, object);
         let pod = service_account::admit(request, pod).await?;
-        let pod = priority::admit(request, pod)?;
+        let pod = priority::admit(request, &pod)?;
         return Ok(tolerations::admit(pod));
     }
     if request.is_of("", "nodes") {

@@ -64,7 +64,7 @@ fn default_by(pod: Doc, range: &Doc) -> Doc {
                     spec.each(list, |container| {
                         let name = container.str_at("/name");
                         let fill = |container: Doc, which: &str, values: &[(String, Doc)]| {
-                            let (container, set) = filled(container, which, values);
+                            let (container, set) = filled(&container, which, values);
                             if !set.is_empty() {
                                 let what = which.trim_end_matches('s');
                                 let note = format!("{} {what} for {sort} {name}", set.join(", "));
@@ -88,7 +88,7 @@ fn default_by(pod: Doc, range: &Doc) -> Doc {
 }
 
 /// A container with the amounts that it leaves out, and their names.
-fn filled(container: Doc, which: &str, values: &[(String, Doc)]) -> (Doc, Vec<String>) {
+fn filled(container: &Doc, which: &str, values: &[(String, Doc)]) -> (Doc, Vec<String>) {
     let known = container.at(&format!("/resources/{which}"));
     let mut missing: Vec<_> = values
         .iter()

@@ -10,25 +10,25 @@ use crate::status::Status;
 const GROUP: &str = "scheduling.k8s.io";
 const CLASSES: &str = "priorityclasses";
 
-pub(super) fn admit(request: &Request<'_>, pod: Doc) -> Result<Doc, Status> {
+pub(super) fn admit(request: &Request<'_>, pod: &Doc) -> Result<Doc, Status> {
     let name = pod.str_at("/spec/priorityClassName");
     let class = match name {
         "" => default_class(request),
         name => {
             let class = request.storage.find(GROUP, CLASSES, "", name);
             let why = || format!("no PriorityClass with name {name} was found");
-            Some(class.ok_or_else(|| request.forbid(&pod, &why()))?)
+            Some(class.ok_or_else(|| request.forbid(pod, &why()))?)
         }
     };
     let class = class.unwrap_or_default();
     let priority = class.at("/value").as_i64().unwrap_or(0);
-    check_priority(request, &pod, priority)?;
+    check_priority(request, pod, priority)?;
     let policy = match class.str_at("/preemptionPolicy") {
         "" => "PreemptLowerPriority",
         policy => policy,
     };
-    check_policy(request, &pod, policy)?;
-    Ok(edit(&pod, |pod| {
+    check_policy(request, pod, policy)?;
+    Ok(edit(pod, |pod| {
         pod.inside("spec", |spec| {
             edit(spec, |spec| {
                 spec.default("priorityClassName", class.meta().name());

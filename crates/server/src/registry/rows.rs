@@ -164,11 +164,13 @@ fn core() -> Vec<Resource> {
         v1("LimitRange", "limitranges")
             .short(&["limits"])
             .create_on_update()
+            .columns(table::CREATED_AT)
             .hooks(kinds::LimitRanges),
         v1("ResourceQuota", "resourcequotas")
             .short(&["quota"])
             .status()
-            .returns_deleted(),
+            .returns_deleted()
+            .columns(table::RESOURCE_QUOTA),
         v1("PersistentVolume", "persistentvolumes")
             .cluster()
             .short(&["pv"])
@@ -185,6 +187,7 @@ fn core() -> Vec<Resource> {
         v1("PodTemplate", "podtemplates")
             .generation(Generation::AllButStatus)
             .returns_deleted()
+            .columns(table::POD_TEMPLATE)
             .hooks(kinds::PodTemplates),
         v1("ReplicationController", "replicationcontrollers")
             .short(&["rc"])
@@ -235,7 +238,7 @@ fn apps() -> Vec<Resource> {
             .generation(Generation::Spec)
             .columns(table::DAEMON_SET)
             .hooks(kinds::DaemonSets),
-        v1("ControllerRevision", "controllerrevisions"),
+        v1("ControllerRevision", "controllerrevisions").columns(table::CONTROLLER_REVISION),
     ]
 }
 
@@ -250,6 +253,7 @@ fn batch_and_scaling() -> Vec<Resource> {
         .short(&["hpa"])
         .category("all")
         .status()
+        .columns(table::AUTOSCALER)
         .hooks(kinds::Autoscalers),
         row("batch", "v1", "Job", "jobs")
             .category("all")
@@ -285,10 +289,12 @@ fn policies() -> Vec<Resource> {
             .hooks(kinds::Ingresses),
         network("IngressClass", "ingressclasses")
             .cluster()
-            .generation(Generation::Spec),
+            .generation(Generation::Spec)
+            .columns(table::INGRESS_CLASS),
         network("NetworkPolicy", "networkpolicies")
             .short(&["netpol"])
             .generation(Generation::Spec)
+            .columns(table::NETWORK_POLICY)
             .hooks(kinds::NetworkPolicies),
         network("IPAddress", "ipaddresses").cluster().short(&["ip"]),
         network("ServiceCIDR", "servicecidrs").cluster().status(),
@@ -352,16 +358,19 @@ fn cluster_services() -> Vec<Resource> {
             .cluster()
             .conditional_update()
             .returns_deleted()
+            .columns(table::CSI_DRIVER)
             .hooks(kinds::CsiDrivers),
         storage("CSINode", "csinodes")
             .cluster()
             .conditional_update()
-            .returns_deleted(),
+            .returns_deleted()
+            .columns(table::CSI_NODE),
         storage("VolumeAttachment", "volumeattachments")
             .cluster()
             .status()
             .conditional_update()
             .returns_deleted()
+            .columns(table::VOLUME_ATTACHMENT)
             .hooks(kinds::Attachments),
         storage("VolumeAttributesClass", "volumeattributesclasses")
             .cluster()
@@ -382,7 +391,8 @@ fn cluster_services() -> Vec<Resource> {
         row("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses")
             .cluster()
             .conditional_update()
-            .create_on_update(),
+            .create_on_update()
+            .columns(table::RUNTIME_CLASS),
     ]
 }
 
@@ -441,11 +451,13 @@ fn extensions() -> Vec<Resource> {
         admission(
             "MutatingWebhookConfiguration",
             "mutatingwebhookconfigurations",
-        ),
+        )
+        .columns(table::WEBHOOKS),
         admission(
             "ValidatingWebhookConfiguration",
             "validatingwebhookconfigurations",
-        ),
+        )
+        .columns(table::WEBHOOKS),
         admission("ValidatingAdmissionPolicy", "validatingadmissionpolicies").status(),
         admission(
             "ValidatingAdmissionPolicyBinding",
@@ -456,8 +468,11 @@ fn extensions() -> Vec<Resource> {
             "MutatingAdmissionPolicyBinding",
             "mutatingadmissionpolicybindings",
         ),
-        flow("FlowSchema", "flowschemas").hooks(kinds::FlowSchemas),
+        flow("FlowSchema", "flowschemas")
+            .columns(table::FLOW_SCHEMA)
+            .hooks(kinds::FlowSchemas),
         flow("PriorityLevelConfiguration", "prioritylevelconfigurations")
+            .columns(table::PRIORITY_LEVEL)
             .hooks(kinds::PriorityLevels),
         row(
             "certificates.k8s.io",

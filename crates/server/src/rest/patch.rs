@@ -205,7 +205,7 @@ impl Patch {
     /// The changed state, which is of the kind, and warnings about it.
     pub(super) fn apply(&self, current: &Doc) -> Result<(Doc, Vec<String>), Status> {
         let patched = self.change.apply(current)?;
-        let patched = self.typed(patched, current)?;
+        let patched = self.typed(&patched, current)?;
         let mut strictness = Strictness {
             validation: self.validation,
             complaints: Vec::new(),
@@ -220,12 +220,12 @@ impl Patch {
     }
 
     /// A state that says it is of the kind. A strategic patch cannot say anything else.
-    fn typed(&self, patched: Doc, current: &Doc) -> Result<Doc, Status> {
+    fn typed(&self, patched: &Doc, current: &Doc) -> Result<Doc, Status> {
         if matches!(self.change, Change::Strategic(..)) {
             let keep = |patched: &Doc, key| object::keep_field(patched, key, current);
-            return Ok(keep(&keep(&patched, "kind"), "apiVersion"));
+            return Ok(keep(&keep(patched, "kind"), "apiVersion"));
         }
-        object::check_type(&patched, &self.gvk)
+        object::check_type(patched, &self.gvk)
             .map_err(|status| unfit(patched.to_string(), status.message()))
     }
 }

@@ -431,17 +431,6 @@ pub(super) fn event_object(event: &Doc) -> Doc {
     }
 }
 
-pub(super) fn event_source(event: &Doc) -> Doc {
-    let component = match event.str_at("/source/component") {
-        "" => event.str_at("/reportingComponent"),
-        component => component,
-    };
-    match event.str_at("/source/host") {
-        "" => component.into(),
-        host => format!("{component}, {host}").into(),
-    }
-}
-
 pub(super) fn event_message(event: &Doc) -> Doc {
     let text = match event.str_at("/message") {
         "" => event.str_at("/note"),
@@ -461,6 +450,11 @@ pub(super) fn data_count(object: &Doc) -> Doc {
 }
 
 pub(super) fn access_modes(object: &Doc) -> Doc {
+    modes(object.at("/spec/accessModes"))
+}
+
+/// Access modes in their short form.
+pub(super) fn modes(modes: &Doc) -> Doc {
     let short = |mode: &Doc| match mode.as_str()? {
         "ReadWriteOnce" => Some("RWO"),
         "ReadOnlyMany" => Some("ROX"),
@@ -468,12 +462,7 @@ pub(super) fn access_modes(object: &Doc) -> Doc {
         "ReadWriteOncePod" => Some("RWOP"),
         _ => None,
     };
-    let modes: Vec<&str> = object
-        .at("/spec/accessModes")
-        .items()
-        .iter()
-        .filter_map(short)
-        .collect();
+    let modes: Vec<&str> = modes.items().iter().filter_map(short).collect();
     modes.join(",").into()
 }
 
@@ -520,7 +509,7 @@ fn count(value: &Doc) -> i64 {
     value.as_i64().unwrap_or(0)
 }
 
-fn join(items: &[Doc], pointer: &str) -> Doc {
+pub(super) fn join(items: &[Doc], pointer: &str) -> Doc {
     list(items.iter().map(|item| item.str_at(pointer).to_owned()))
 }
 
@@ -534,7 +523,7 @@ fn list(items: impl Iterator<Item = String>) -> Doc {
 }
 
 /// A map of labels as `a=b,c=d`.
-fn pairs(map: &Doc) -> Doc {
+pub(super) fn pairs(map: &Doc) -> Doc {
     let Kind::Object(map) = map.kind() else {
         return Doc::NULL;
     };

@@ -1,6 +1,7 @@
 //! The columns of the built-in kinds.
 
 use super::cells;
+use super::more_cells as more;
 use super::{Cell, Column};
 
 const fn text(name: &'static str, cell: Cell) -> Column {
@@ -141,15 +142,23 @@ pub(crate) const CRON_JOB: &[Column] = &[
     NAME,
     text("Schedule", Cell::At("/spec/schedule")),
     text("Timezone", Cell::At("/spec/timeZone")),
-    flag("Suspend", "/spec/suspend"),
+    Column {
+        name: "Suspend",
+        sort: "boolean",
+        priority: 0,
+        cell: Cell::Made(more::suspended),
+    },
     Column {
         name: "Active",
         sort: "integer",
         priority: 0,
         cell: Cell::Made(cells::active_jobs),
     },
-    text("Last Schedule", Cell::Since("/status/lastScheduleTime")),
+    text("Last Schedule", Cell::MadeNow(more::last_schedule)),
     AGE_COLUMN,
+    wide("Containers", Cell::Made(more::job_containers)),
+    wide("Images", Cell::Made(more::job_images)),
+    wide("Selector", Cell::Made(more::job_selector)),
 ];
 
 pub(crate) const SERVICE: &[Column] = &[
@@ -190,7 +199,12 @@ pub(crate) const NODE: &[Column] = &[
     text("Status", Cell::Made(cells::node_status)),
     text("Roles", Cell::Made(cells::node_roles)),
     AGE_COLUMN,
-    text("Version", Cell::At("/status/nodeInfo/kubeletVersion")),
+    text("Version", Cell::Made(more::kubelet)),
+    wide("Internal-IP", Cell::Made(more::internal_address)),
+    wide("External-IP", Cell::Made(more::external_address)),
+    wide("OS-Image", Cell::Made(more::os_image)),
+    wide("Kernel-Version", Cell::Made(more::kernel)),
+    wide("Container-Runtime", Cell::Made(more::container_runtime)),
 ];
 
 pub(crate) const EVENT: &[Column] = &[
@@ -198,16 +212,11 @@ pub(crate) const EVENT: &[Column] = &[
     text("Type", Cell::At("/type")),
     text("Reason", Cell::At("/reason")),
     text("Object", Cell::Made(cells::event_object)),
-    wide("Subobject", Cell::At("/involvedObject/fieldPath")),
-    wide("Source", Cell::Made(cells::event_source)),
+    wide("Subobject", Cell::Made(more::event_part)),
+    wide("Source", Cell::Made(more::event_source)),
     text("Message", Cell::Made(cells::event_message)),
-    wide("First Seen", Cell::Since("/firstTimestamp")),
-    Column {
-        name: "Count",
-        sort: "integer",
-        priority: 1,
-        cell: Cell::At("/count"),
-    },
+    wide("First Seen", Cell::MadeNow(more::event_first_seen)),
+    wide("Count", Cell::Made(more::event_count)),
     wide("Name", Cell::Name),
 ];
 
@@ -234,12 +243,9 @@ pub(crate) const PERSISTENT_VOLUME: &[Column] = &[
     ),
     text("Status", Cell::At("/status/phase")),
     text("Claim", Cell::Made(cells::claim_ref)),
-    text("StorageClass", Cell::At("/spec/storageClassName")),
-    text(
-        "VolumeAttributesClass",
-        Cell::At("/spec/volumeAttributesClassName"),
-    ),
-    text("Reason", Cell::At("/status/reason")),
+    text("StorageClass", Cell::Made(more::storage_class)),
+    text("VolumeAttributesClass", Cell::Made(more::attributes_class)),
+    text("Reason", Cell::Made(more::volume_reason)),
     AGE_COLUMN,
     wide("VolumeMode", Cell::At("/spec/volumeMode")),
 ];
@@ -247,28 +253,31 @@ pub(crate) const PERSISTENT_VOLUME: &[Column] = &[
 pub(crate) const PERSISTENT_VOLUME_CLAIM: &[Column] = &[
     NAME,
     text("Status", Cell::At("/status/phase")),
-    text("Volume", Cell::At("/spec/volumeName")),
-    text("Capacity", Cell::At("/status/capacity/storage")),
-    text("Access Modes", Cell::Made(cells::access_modes)),
-    text("StorageClass", Cell::At("/spec/storageClassName")),
-    text(
-        "VolumeAttributesClass",
-        Cell::At("/spec/volumeAttributesClassName"),
-    ),
+    text("Volume", Cell::Made(more::volume_name)),
+    text("Capacity", Cell::Made(more::claim_capacity)),
+    text("Access Modes", Cell::Made(more::claim_modes)),
+    text("StorageClass", Cell::Made(more::storage_class)),
+    text("VolumeAttributesClass", Cell::Made(more::attributes_class)),
     AGE_COLUMN,
     wide("VolumeMode", Cell::At("/spec/volumeMode")),
 ];
 
 pub(crate) const DISRUPTION_BUDGET: &[Column] = &[
     NAME,
-    text("Min Available", Cell::At("/spec/minAvailable")),
-    text("Max Unavailable", Cell::At("/spec/maxUnavailable")),
+    text("Min Available", Cell::Made(more::min_available)),
+    text("Max Unavailable", Cell::Made(more::max_unavailable)),
     number("Allowed Disruptions", "/status/disruptionsAllowed"),
     AGE_COLUMN,
 ];
 
-pub(crate) const ROLE_BINDING: &[Column] =
-    &[NAME, text("Role", Cell::Made(cells::role_ref)), AGE_COLUMN];
+pub(crate) const ROLE_BINDING: &[Column] = &[
+    NAME,
+    text("Role", Cell::Made(cells::role_ref)),
+    AGE_COLUMN,
+    wide("Users", Cell::Made(more::bound_users)),
+    wide("Groups", Cell::Made(more::bound_groups)),
+    wide("ServiceAccounts", Cell::Made(more::bound_accounts)),
+];
 
 pub(crate) const LEASE: &[Column] = &[
     NAME,
@@ -303,6 +312,132 @@ pub(crate) const STORAGE_CLASS: &[Column] = &[
     text("Provisioner", Cell::At("/provisioner")),
     text("ReclaimPolicy", Cell::At("/reclaimPolicy")),
     text("VolumeBindingMode", Cell::At("/volumeBindingMode")),
-    flag("AllowVolumeExpansion", "/allowVolumeExpansion"),
+    text("AllowVolumeExpansion", Cell::Made(more::expands)),
+    AGE_COLUMN,
+];
+
+pub(crate) const RESOURCE_QUOTA: &[Column] = &[
+    NAME,
+    text("Request", Cell::Made(more::quota_requests)),
+    text("Limit", Cell::Made(more::quota_limits)),
+    AGE_COLUMN,
+];
+
+pub(crate) const POD_TEMPLATE: &[Column] = &[
+    NAME,
+    text("Containers", Cell::Made(more::lone_containers)),
+    text("Images", Cell::Made(more::lone_images)),
+    text("Pod Labels", Cell::Made(more::lone_labels)),
+];
+
+pub(crate) const CONTROLLER_REVISION: &[Column] = &[
+    NAME,
+    text("Controller", Cell::Made(more::controller)),
+    text("Revision", Cell::At("/revision")),
+    AGE_COLUMN,
+];
+
+pub(crate) const AUTOSCALER: &[Column] = &[
+    NAME,
+    text("Reference", Cell::Made(more::scale_target)),
+    text("Targets", Cell::Made(more::scale_metrics)),
+    text("MinPods", Cell::Made(more::least_replicas)),
+    count("MaxPods", Cell::At("/spec/maxReplicas")),
+    count("Replicas", Cell::Made(more::scaled_replicas)),
+    AGE_COLUMN,
+];
+
+pub(crate) const NETWORK_POLICY: &[Column] = &[
+    NAME,
+    text("Pod-Selector", Cell::Made(more::policy_selector)),
+    AGE_COLUMN,
+];
+
+pub(crate) const INGRESS_CLASS: &[Column] = &[
+    NAME,
+    text("Controller", Cell::At("/spec/controller")),
+    text("Parameters", Cell::Made(more::class_parameters)),
+    AGE_COLUMN,
+];
+
+pub(crate) const CSI_DRIVER: &[Column] = &[
+    NAME,
+    flag("AttachRequired", "/spec/attachRequired"),
+    flag("PodInfoOnMount", "/spec/podInfoOnMount"),
+    flag("StorageCapacity", "/spec/storageCapacity"),
+    text("TokenRequests", Cell::Made(more::token_audiences)),
+    flag("RequiresRepublish", "/spec/requiresRepublish"),
+    text("Modes", Cell::Made(more::lifecycle_modes)),
+    AGE_COLUMN,
+];
+
+pub(crate) const CSI_NODE: &[Column] = &[
+    NAME,
+    Column {
+        name: "Drivers",
+        sort: "integer",
+        priority: 0,
+        cell: Cell::Made(more::drivers),
+    },
+    AGE_COLUMN,
+];
+
+pub(crate) const VOLUME_ATTACHMENT: &[Column] = &[
+    NAME,
+    text("Attacher", Cell::At("/spec/attacher")),
+    text("PV", Cell::At("/spec/source/persistentVolumeName")),
+    text("Node", Cell::At("/spec/nodeName")),
+    flag("Attached", "/status/attached"),
+    AGE_COLUMN,
+];
+
+pub(crate) const RUNTIME_CLASS: &[Column] =
+    &[NAME, text("Handler", Cell::At("/handler")), AGE_COLUMN];
+
+pub(crate) const FLOW_SCHEMA: &[Column] = &[
+    NAME,
+    text(
+        "PriorityLevel",
+        Cell::At("/spec/priorityLevelConfiguration/name"),
+    ),
+    count("MatchingPrecedence", Cell::At("/spec/matchingPrecedence")),
+    text(
+        "DistinguisherMethod",
+        Cell::At("/spec/distinguisherMethod/type"),
+    ),
+    AGE_COLUMN,
+    text("MissingPL", Cell::Made(more::missing_level)),
+];
+
+pub(crate) const PRIORITY_LEVEL: &[Column] = &[
+    NAME,
+    text("Type", Cell::At("/spec/type")),
+    count(
+        "NominalConcurrencyShares",
+        Cell::At("/spec/limited/nominalConcurrencyShares"),
+    ),
+    count(
+        "Queues",
+        Cell::At("/spec/limited/limitResponse/queuing/queues"),
+    ),
+    count(
+        "HandSize",
+        Cell::At("/spec/limited/limitResponse/queuing/handSize"),
+    ),
+    count(
+        "QueueLengthLimit",
+        Cell::At("/spec/limited/limitResponse/queuing/queueLengthLimit"),
+    ),
+    AGE_COLUMN,
+];
+
+pub(crate) const WEBHOOKS: &[Column] = &[
+    NAME,
+    Column {
+        name: "Webhooks",
+        sort: "integer",
+        priority: 0,
+        cell: Cell::Made(more::webhooks),
+    },
     AGE_COLUMN,
 ];

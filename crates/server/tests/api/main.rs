@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
+mod accounts;
 mod bad_input;
 mod create;
 mod delete;

@@ -47,6 +47,17 @@ impl Api {
         }
     }
 
+    /// A fresh server whose pods need service accounts.
+    pub(crate) async fn with_accounts() -> Self {
+        let mut options = ServerOptions::memory(Env::seeded(1));
+        options.admission.service_accounts = true;
+        let server = Server::open(options).await.unwrap();
+        Self {
+            server,
+            user: Some(User::admin()),
+        }
+    }
+
     /// A fresh server that keeps few events.
     pub(crate) async fn forgetful(history_limit: usize) -> Self {
         let mut options = ServerOptions::memory(Env::seeded(1));

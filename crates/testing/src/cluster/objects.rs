@@ -4,9 +4,11 @@ use windlass_cache::Obj;
 use windlass_client::{
     DeleteOptions, DynamicApi, ListOptions, Patch, Propagation, Typed, WriteOptions,
 };
-use windlass_core::{Doc, Gvr, Key};
+use windlass_core::{Doc, Gvr, Key, condition};
 
 use super::Cluster;
+
+const DEFINITIONS: Gvr = Gvr::constant("apiextensions.k8s.io", "v1", "customresourcedefinitions");
 
 /// The field manager of what tests write.
 const MANAGER: &str = "test";
@@ -41,6 +43,38 @@ impl Cluster {
             created.push(self.create_doc(&object).await);
         }
         created
+    }
+
+    /// Creates the CustomResourceDefinitions of a text, and waits until their kinds are served.
+    ///
+    /// # Panics
+    /// When the server refuses one, or does not come to serve it.
+    pub async fn define(&self, text: &str) {
+        for definition in self.create_yaml(text).await {
+            self.until(async |cluster| cluster.is_served(&definition).await)
+                .await;
+        }
+    }
+
+    /// Whether the objects of a definition can be listed.
+    async fn is_served(&self, definition: &Doc) -> bool {
+        let name = definition.meta().name();
+        let Some(now) = self.find(&DEFINITIONS, name).await else {
+            return false;
+        };
+        if !condition(&now, "Established").is_some_and(|established| established.is_true()) {
+            return false;
+        }
+        let (group, plural) = (now.str_at("/spec/group"), now.str_at("/spec/names/plural"));
+        let mut lists = Vec::new();
+        for version in now.at("/spec/versions").items() {
+            if version.at("/served").as_bool() == Some(true) {
+                let name = version.str_at("/name");
+                let path = format!("/apis/{group}/{name}/{plural}");
+                lists.push(self.client().get(path).into_doc().await.is_ok());
+            }
+        }
+        lists.into_iter().all(|is_listed| is_listed)
     }
 
     /// An object of a typed kind, by `namespace/name`, or by name where there are no namespaces.
