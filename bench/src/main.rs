@@ -3,6 +3,7 @@
 //!
 //! `cargo xtask bench` runs these commands together with those of the peers.
 
+mod claims;
 mod corpus_text;
 mod doc;
 mod informer;
@@ -19,6 +20,7 @@ const USAGE: &str = "\
 usage: windlass-bench doc parser|single|own-tokens PODS   hold pods as `Doc`s
        windlass-bench list serve PODS             serve pods as one list, for others to read
        windlass-bench list read URL               read such a list
+       windlass-bench claims                      give devices to pods
        windlass-bench queue                       add keys to a work queue and hand them out
        windlass-bench informer                            hold the pods of $KUBECONFIG's server
        windlass-bench server start PROGRAM ...            start a server and wait until it is ready
@@ -55,6 +57,7 @@ fn run(words: &[&str]) -> anyhow::Result<()> {
         ["server", "list", pods] => server::list(number(pods)?)?,
         ["server", "fanout", watchers] => server::fanout(number(watchers)?)?,
         ["queue"] => queue::run()?,
+        ["claims"] => claims::run()?,
         ["corpus", form, pods] => return corpus_text::print(&corpus(pods)?, form),
         _ => bail!(USAGE),
     };

@@ -4,6 +4,7 @@
 //! own are commands of the package `windlass-bench`; the peers live under `bench/peers`. What is
 //! printed is a table and, as the last line, one JSON object.
 
+mod claims;
 mod contestant;
 mod doc;
 mod informer;
@@ -19,6 +20,7 @@ use anyhow::bail;
 const USAGE: &str = "\
 usage: cargo xtask bench NAME [--peers]
 
+  claims    pods that get devices, in one process
   doc       pods held as `Doc`s, as k8s-openapi structs and as serde_json values
   list      a list of pods read over HTTP; the peers need Go
   queue     work queues; the peer needs Go
@@ -31,6 +33,7 @@ windlass divided by the peer, in windlass's worst configuration against the peer
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<ExitCode> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let report = match words.as_slice() {
+        ["claims"] => claims::run()?,
         ["doc"] | ["doc", "--peers"] => doc::run()?,
         ["list"] => list::run(false)?,
         ["list", "--peers"] => list::run(true)?,

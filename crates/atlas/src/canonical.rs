@@ -1,9 +1,21 @@
 //! Objects as upstream writes them.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+
 use windlass_core::{Doc, Kind, Object, Quantity, Str};
 
 use crate::table::{Field, Shape, Type};
 use crate::zero::{is_left_out, is_scalar, zero};
+
+/// Lists whose canonical form a thread remembers, before it forgets all of them.
+const KNOWN_LIMIT: usize = 512;
+
+thread_local! {
+    /// The canonical form of lists of objects, by their shape: pods of one template come one after
+    /// the other, and have their containers and volumes in common.
+    static KNOWN: RefCell<HashMap<(usize, Doc), Doc>> = RefCell::default();
+}
 
 /// An object as upstream's typed form of it would be written: unknown fields are gone, empty ones
 /// are left out or stand there as zero, and quantities have their canonical form.
@@ -15,13 +27,23 @@ pub fn canonical(kind: &'static Type, object: &Doc) -> Doc {
 }
 
 fn message(of: &'static Type, doc: &Doc) -> Doc {
-    let mut fields = Vec::new();
-    match doc.kind() {
-        Kind::Object(object) => collect(of, object, &mut fields),
-        Kind::Null => collect(of, &Object::empty(), &mut fields),
+    let empty = Object::empty();
+    let object = match doc.kind() {
+        Kind::Object(object) => object,
+        Kind::Null => &empty,
         _ => return doc.clone(),
+    };
+    let mut fields = Vec::with_capacity(object.len());
+    collect(of, object, &mut fields);
+    // Stored objects are canonical already, and to look is cheaper than to build.
+    let is_as_it_was = fields.len() == object.len()
+        && fields
+            .iter()
+            .all(|(key, value)| object.get(key) == Some(value));
+    match is_as_it_was && doc.as_object().is_some() {
+        true => doc.clone(),
+        false => Object::new(fields).into(),
     }
-    Object::new(fields).into()
 }
 
 fn collect(of: &'static Type, object: &Object, out: &mut Vec<(Str, Doc)>) {
@@ -62,9 +84,19 @@ fn convert(shape: &'static Shape, value: &Doc) -> Doc {
     match (shape, value.kind()) {
         (Shape::Message(of), _) => message(of.get(), value),
         (Shape::List(inner), Kind::Array(items)) => {
-            let items = items.iter().map(|item| convert(inner, item));
-            items.collect::<Vec<_>>().into()
+            let convert_all = || {
+                let converted: Vec<Doc> = items.iter().map(|item| convert(inner, item)).collect();
+                match converted[..] == items[..] {
+                    true => value.clone(),
+                    false => converted.into(),
+                }
+            };
+            match **inner {
+                Shape::Message(_) => remembered(shape, value, convert_all),
+                _ => convert_all(),
+            }
         }
+        (Shape::Map(inner), Kind::Object(_)) if is_plain(inner) => value.clone(),
         (Shape::Map(inner), Kind::Object(object)) => {
             let entries = object.iter();
             let entries = entries.map(|(key, value)| (key.clone(), convert(inner, value)));
@@ -76,6 +108,27 @@ fn convert(shape: &'static Shape, value: &Doc) -> Doc {
         }
         _ => value.clone(),
     }
+}
+
+/// The canonical form of a list, worked out only if it is new.
+fn remembered(shape: &'static Shape, list: &Doc, convert: impl FnOnce() -> Doc) -> Doc {
+    let key = (std::ptr::from_ref(shape).addr(), list.clone());
+    if let Some(known) = KNOWN.with_borrow(|known| known.get(&key).cloned()) {
+        return known;
+    }
+    let converted = convert();
+    KNOWN.with_borrow_mut(|known| {
+        if known.len() >= KNOWN_LIMIT {
+            known.clear();
+        }
+        known.insert(key, converted.clone());
+    });
+    converted
+}
+
+/// Whether values of a shape are as they are.
+fn is_plain(shape: &Shape) -> bool {
+    is_scalar(shape) || matches!(shape, Shape::Json | Shape::Raw | Shape::Any)
 }
 
 fn quantity(text: &str) -> Option<Doc> {

@@ -2,11 +2,16 @@
 
 mod builder;
 
-use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::Arc,
+    time::Duration,
+};
 
 use parking_lot::Mutex;
 use tokio::{
-    sync::watch,
+    sync::{Semaphore, watch},
     task::{JoinHandle, JoinSet},
 };
 use windlass_client::Typed;
@@ -105,6 +110,8 @@ struct Options {
     transform: Option<Transform>,
     metrics: Option<(Metrics, String)>,
     memory_budget: Option<usize>,
+    /// Permits to read a complete state.
+    starts: Arc<Semaphore>,
 }
 
 #[derive(Default)]
@@ -203,15 +210,18 @@ impl InformerFactory {
     /// # Errors
     /// As soon as one of them cannot sync, with its resource and the reason.
     pub async fn wait_for_sync(&self) -> Result<(), SyncError> {
-        let mut waits = JoinSet::new();
-        for entry in self.shared.informers.lock().by_spec.values() {
-            let informer = entry.informer.clone();
+        let (mut waits, mut unfinished) = (JoinSet::new(), Unfinished::default());
+        for (spec, entry) in &self.shared.informers.lock().by_spec {
+            let (informer, spec) = (entry.informer.clone(), spec.clone());
             if entry.run.is_some() {
-                waits.spawn(async move { informer.wait_for_sync().await });
+                unfinished.0.insert(spec.clone());
+                waits.spawn(async move { informer.wait_for_sync().await.map(|()| spec) });
             }
         }
         while let Some(outcome) = waits.join_next().await {
-            outcome.expect("invariant: waiting neither panics nor is aborted")?;
+            let spec = outcome.expect("invariant: waiting neither panics nor is aborted")?;
+            tracing::info!(resource = %spec.resource.group_resource(), "cache is complete");
+            unfinished.0.remove(&spec);
         }
         Ok(())
     }
@@ -245,6 +255,22 @@ impl InformerFactory {
     }
 }
 
+/// The informers that a wait has not seen complete. A wait that fails, or that is given up, says
+/// which they are.
+#[derive(Default)]
+struct Unfinished(BTreeSet<InformerSpec>);
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        if !self.0.is_empty() {
+            let resources = self.0.iter().map(|spec| spec.resource.group_resource());
+            let resources: Vec<String> = resources.map(|it| it.to_string()).collect();
+            let resources = resources.join(", ");
+            tracing::warn!(%resources, "gave up waiting for caches that are not complete");
+        }
+    }
+}
+
 impl Options {
     fn build(&self, spec: &InformerSpec) -> SharedInformer {
         let resync = self
@@ -255,7 +281,8 @@ impl Options {
             .env(self.env.clone())
             .resync(*resync)
             .shared_transform(self.transform.clone())
-            .maybe_memory_budget(self.memory_budget);
+            .maybe_memory_budget(self.memory_budget)
+            .reflector(|options| options.starts = Some(Arc::clone(&self.starts)));
         if let Some((metrics, name)) = &self.metrics {
             builder = builder.metrics(metrics, name);
         }

@@ -133,6 +133,20 @@ pub const FIFO_LIMIT: usize = 2 * BATCH_LIMIT;
 /// - [`ByKey`] gathers the deltas of one object in one entry, so that a consumer sees the whole
 ///   recent history of a key at once. Objects overtake each other, and a list is applied object by
 ///   object. It is what client-go's informers used before 1.36, for consumers built on it.
+///
+/// There is no combination of options that makes no sense: a queue always knows the store behind
+/// it.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use windlass_cache::{ByKey, DeltaFifo, Indexer};
+/// let by_key: DeltaFifo<ByKey> = DeltaFifo::new(Arc::new(Indexer::new()), None);
+/// ```
+/// ```compile_fail
+/// # use std::sync::Arc;
+/// # use windlass_cache::{ByKey, DeltaFifo, Indexer};
+/// let by_key: DeltaFifo<ByKey> = DeltaFifo::new(None::<Arc<Indexer>>, None);
+/// ```
 pub struct DeltaFifo<Q = InOrder> {
     state: Mutex<State<Q>>,
     /// Rung when there is something to take, and on close.

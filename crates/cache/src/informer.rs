@@ -33,6 +33,22 @@ pub const BUFFER_LIMIT: usize = 1024;
 ///
 /// It is a handle: clones and [`cast`](Self::cast)s share one copy, one list and one watch. The
 /// type only says how objects are read.
+///
+/// What would be wrong to change while it runs, such as the transform or the function that hears of
+/// failures, is chosen in its [builder](InformerBuilder) and cannot be set here.
+///
+/// ```compile_fail
+/// # use windlass_cache::SharedInformer;
+/// fn change(informer: SharedInformer) -> SharedInformer {
+///     informer.transform(|doc| Ok(doc))
+/// }
+/// ```
+/// ```
+/// # use windlass_cache::InformerBuilder;
+/// fn change(informer: InformerBuilder) -> InformerBuilder {
+///     informer.transform(|doc| Ok(doc))
+/// }
+/// ```
 pub struct SharedInformer<K = Doc> {
     pub(crate) shared: Arc<Shared>,
     kind: PhantomData<fn() -> K>,

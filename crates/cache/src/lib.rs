@@ -87,7 +87,7 @@ pub use metrics::Metrics;
 pub use object::{Deleted, Obj, UnnamedObject};
 pub use reflector::{
     Failure, OnFailure, PAGE_LIMIT, Phase, Reflector, ReflectorOptions, ReflectorState,
-    WATCH_TIMEOUT_MIN,
+    STARTS_LIMIT, WATCH_TIMEOUT_MIN,
 };
 pub use resource::ResourceSource;
 pub use resync::RESYNC_MIN;

@@ -12,6 +12,23 @@ use crate::tree::Element;
 ///
 /// The type says what [`decode`](Self::decode) reads: a full typed struct, a small view of the
 /// fields that matter, or [`Doc`] for an object whose type the program does not know.
+///
+/// There is no way to change a cached object in place, so nothing has to watch out for it.
+///
+/// ```
+/// # use windlass_cache::Obj;
+/// # use windlass_core::Doc;
+/// fn renamed(pod: &Obj) -> Option<Doc> {
+///     pod.doc().with("/metadata/name", "other").ok()
+/// }
+/// ```
+/// ```compile_fail
+/// # use windlass_cache::Obj;
+/// # use windlass_core::Doc;
+/// fn rename(pod: &Obj) {
+///     *pod.doc() = pod.doc().with("/metadata/name", "other").unwrap();
+/// }
+/// ```
 pub struct Obj<K = Doc> {
     record: Arc<Record>,
     kind: PhantomData<fn() -> K>,

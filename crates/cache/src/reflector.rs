@@ -9,7 +9,7 @@ mod watch_list;
 use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
 use tokio::{
-    sync::watch as channel,
+    sync::{OwnedSemaphorePermit, Semaphore, watch as channel},
     time::{Instant, sleep},
 };
 use windlass_core::{Doc, Env, Gvk, Key, Revision};
@@ -29,6 +29,11 @@ pub const WATCH_TIMEOUT_MIN: Duration = Duration::from_secs(300);
 
 /// How many objects a page of a list holds.
 pub const PAGE_LIMIT: u32 = 500;
+
+/// How many complete states the reflectors of one factory read at the same time. A process that
+/// starts, or whose server was restarted, would otherwise ask for everything at once, and hold all
+/// of it in memory twice.
+pub const STARTS_LIMIT: usize = 10;
 
 /// How many unreadable objects a reflector remembers by name.
 const UNREADABLE_LIMIT: usize = 64;
@@ -54,6 +59,9 @@ pub struct ReflectorOptions {
     pub internal_error_retry: Duration,
     /// Called with every failure.
     pub on_failure: Option<OnFailure>,
+    /// Permits to read a complete state, shared with other reflectors; `None` to ask nobody. One
+    /// that waits after a failure gives its permit back.
+    pub starts: Option<Arc<Semaphore>>,
 }
 
 /// A function that hears of the failures of a reflector.
@@ -80,6 +88,7 @@ impl Default for ReflectorOptions {
             backoff: BackoffPolicy::default(),
             internal_error_retry: Duration::ZERO,
             on_failure: None,
+            starts: None,
         }
     }
 }
@@ -110,6 +119,8 @@ pub struct Reflector {
     is_paginated: bool,
     /// Until when a failed attempt keeps the reflector from starting by a watch.
     lists_until: Option<Instant>,
+    /// The permit to read a complete state, while one is read.
+    permit: Option<OwnedSemaphorePermit>,
     /// Objects whose last event or list item could not be read, by key. Bounded.
     unreadable: BTreeSet<String>,
 }
@@ -137,6 +148,7 @@ impl Reflector {
             is_version_unavailable: false,
             is_paginated: false,
             lists_until: None,
+            permit: None,
             unreadable: BTreeSet::new(),
         }
     }
@@ -201,7 +213,26 @@ impl Reflector {
         self.list().await.map(|()| None)
     }
 
+    /// Waits until this reflector may read a complete state.
+    async fn admit(&mut self) {
+        let Some(starts) = self.options.starts.clone() else {
+            return;
+        };
+        if self.permit.is_some() {
+            return;
+        }
+        self.permit = match Arc::clone(&starts).try_acquire_owned() {
+            Ok(permit) => Some(permit),
+            Err(_) => {
+                self.enter(Phase::InLine);
+                // Nobody closes the semaphore; if somebody did there would be nothing to limit.
+                starts.acquire_owned().await.ok()
+            }
+        };
+    }
+
     async fn list(&mut self) -> Result<(), SourceError> {
+        self.admit().await;
         self.enter(Phase::Listing);
         self.verb = "list";
         let started = Instant::now();
@@ -260,6 +291,7 @@ impl Reflector {
             tracing::error!(resource = %self.options.name, %key, %error, "object kept as it was");
             self.note_unreadable(Some(&key));
         }
+        self.permit = None;
         self.version = version;
         self.metrics
             .reached(self.version.parse::<Revision>().ok().as_ref());
@@ -319,6 +351,7 @@ impl Reflector {
 
     /// Waits after a failure, and says why.
     async fn pause(&mut self, error: SourceError) {
+        self.permit = None;
         let now = Instant::now();
         let delay = self.backoff.delay(now, &self.env);
         self.metrics.failed(error.reason);

@@ -43,3 +43,15 @@ pub use error::{CompileError, EvalError};
 pub use program::{Bindings, Budget, CALL_COST_LIMIT, OBJECT_COST_LIMIT, Program};
 pub use types::{Opaque, Type};
 pub use value::{Cidr, List, Map, Semver, SemverError, Text, Timestamp, Url, Value};
+
+/// Whether a text is a duration as Go writes it.
+#[must_use]
+pub fn is_duration(text: &str) -> bool {
+    value::parse_duration(text).is_some()
+}
+
+/// Whether a text is an absolute URL or an absolute path.
+#[must_use]
+pub fn is_url(text: &str) -> bool {
+    text.parse::<Url>().is_ok()
+}

@@ -112,7 +112,7 @@ impl ServeArguments {
         let path = self.kubeconfig.clone();
         let path = path.unwrap_or_else(|| self.data.join("kubeconfig"));
         let text = kubeconfig(&url, &certificates, server.admin_token());
-        windlass_server::write_private_file(&path, text.as_bytes())
+        windlass_server::write_private_file_at_start(&path, text.as_bytes())
             .with_context(|| format!("cannot write {}", path.display()))?;
         if self.merge {
             merge::into_own(&text)?;

@@ -36,7 +36,7 @@ impl Signals {
         eprintln!("ending; interrupt again to end at once");
         tokio::spawn(async move {
             self.next().await;
-            #[expect(
+            #[allow(
                 clippy::exit,
                 reason = "the user insists, and nothing is lost: writes are durable"
             )]

@@ -43,7 +43,7 @@ pub(crate) struct Arguments {
 
 /// Runs a server and its controllers until a signal comes.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let chosen = embedded(&arguments.controllers)?;
+    let chosen = catalog::select_embedded(&arguments.controllers)?;
     if arguments.detach {
         return background::detach(&arguments.serve.data);
     }
@@ -81,16 +81,6 @@ fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-}
-
-/// The controllers of an embedded cluster. A star means those as well that a real cluster has of
-/// its own, such as its nodes.
-fn embedded(words: &[String]) -> anyhow::Result<Vec<&'static catalog::Entry>> {
-    let mut words = words.to_vec();
-    if words.iter().any(|word| word == "*") {
-        words.extend(catalog::ALL.iter().map(|entry| entry.name.to_owned()));
-    }
-    Ok(catalog::select(&words)?)
 }
 
 /// Pods get a service account where somebody makes one for each namespace.

@@ -12,7 +12,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use windlass_contract::{embedded_kubeconfig, real_kubeconfig};
+use windlass_core::Env;
 use windlass_envtest::{Assets, ControlPlane, Options};
+use windlass_testing::Cluster;
 
 /// What kubectl does with a server alone.
 const SERVER: &str = include_str!("kubectl/server.txt");
@@ -32,6 +34,9 @@ fn real_server_prints_what_is_expected() {
 /// What kubectl does where controllers run, too. Nodes do not: the session plays their part.
 const CONTROLLERS: &str = include_str!("kubectl/controllers.txt");
 
+/// What needs controllers that only kube-controller-manager has.
+const JOBS: &str = include_str!("kubectl/jobs.txt");
+
 #[test]
 fn real_control_plane_prints_what_is_expected() {
     if Assets::find().is_err() {
@@ -42,6 +47,32 @@ fn real_control_plane_prints_what_is_expected() {
     let plane = ControlPlane::start(&options).expect("a control plane");
     let kubeconfig = fs::read_to_string(plane.kubeconfig()).expect("a kubeconfig");
     check("real-controllers", &kubeconfig, CONTROLLERS);
+    check("real-jobs", &kubeconfig, JOBS);
+}
+
+#[test]
+fn embedded_cluster_prints_what_is_expected() {
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let controllers = [
+        "deployment-controller",
+        "garbage-collector-controller",
+        "namespace-controller",
+        "replicaset-controller",
+        "replicationcontroller-controller",
+        "root-ca-certificate-publisher-controller",
+        "serviceaccount-controller",
+    ];
+    // kubectl tells ages by the real time.
+    let cluster = Cluster::builder()
+        .env(Env::real())
+        .controllers(controllers)
+        .settings(|settings| "a certificate".clone_into(&mut settings.root_ca.root_ca));
+    let cluster = runtime.block_on(cluster.start());
+    let kubeconfig = runtime
+        .block_on(cluster.kubeconfig())
+        .expect("it is embedded");
+    let kubeconfig = fs::read_to_string(kubeconfig).expect("a kubeconfig");
+    check("embedded-controllers", &kubeconfig, CONTROLLERS);
 }
 
 /// One command of a session.

@@ -183,6 +183,21 @@ pub fn select(words: &[impl AsRef<str>]) -> Result<Vec<&'static Entry>, UnknownC
     Ok(ALL.iter().filter(is_chosen).collect())
 }
 
+/// The controllers of an embedded cluster: as [`select`], but `*` means those as well that a real
+/// cluster has of its own, such as its nodes.
+///
+/// # Errors
+/// When a word names no controller.
+pub fn select_embedded(
+    words: &[impl AsRef<str>],
+) -> Result<Vec<&'static Entry>, UnknownController> {
+    let mut words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
+    if words.contains(&"*") {
+        words.extend(ALL.iter().map(|entry| entry.name));
+    }
+    select(&words)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

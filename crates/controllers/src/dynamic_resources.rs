@@ -21,7 +21,7 @@ use std::{
 };
 
 use parking_lot::{Mutex, RwLock};
-use windlass_cache::{HandlerFns, Lister};
+use windlass_cache::{HandlerFns, Lister, Registration};
 use windlass_client::{DynamicApi, DynamicClient};
 use windlass_core::{Doc, Env, Gvr, Key, Uid, doc};
 use windlass_runtime::{EventRecorder, Manager};
@@ -29,7 +29,7 @@ use windlass_runtime::{EventRecorder, Manager};
 use crate::{
     allocator::{Inventory, Plan, Selectors},
     claims::{ClaimName, RESOURCE_CLAIMS, claim_name, is_allocated, must_be_for_pod},
-    scheduler::{ClusterEvent, Plugin, PodCycle, Refusal, Verdict, Waker},
+    scheduler::{ClusterEvent, Plugin, PluginFuture, PodCycle, Refusal, Verdict, Waker},
 };
 use cycle::{Cycle, CycleClaim};
 use tracker::Tracker;
@@ -74,7 +74,7 @@ impl Default for Options {
 type Turn = Arc<tokio::sync::Mutex<()>>;
 
 /// The plug-in.
-pub struct DynamicResources(Arc<Shared>);
+pub struct DynamicResources(Arc<Shared>, Vec<Registration>);
 
 struct Shared {
     options: Options,
@@ -121,10 +121,14 @@ impl DynamicResources {
                 .add_handler(shared.on_class()),
             factory.dynamic(NODES).add_handler(shared.on_node()),
         ];
-        for failure in added.into_iter().filter_map(Result::err) {
-            tracing::error!(%failure, "claims are not followed");
+        let mut registrations = Vec::new();
+        for added in added {
+            match added {
+                Ok(registration) => registrations.push(registration),
+                Err(failure) => tracing::error!(%failure, "claims are not followed"),
+            }
         }
-        Self(shared)
+        Self(shared, registrations)
     }
 }
 
@@ -267,6 +271,15 @@ impl Shared {
 impl Plugin for DynamicResources {
     fn name(&self) -> &'static str {
         NAME
+    }
+
+    /// Before all claims are known, devices that somebody has would seem free.
+    fn wait_for_sync(&self) -> PluginFuture<'_, ()> {
+        Box::pin(async {
+            for registration in &self.1 {
+                registration.wait_for_sync().await;
+            }
+        })
     }
 
     fn attach(&self, waker: Waker) {

@@ -92,7 +92,8 @@ pub struct Options {
     pub capacity: Capacity,
     /// Further labels of each of them.
     pub labels: Vec<(String, String)>,
-    /// How long containers take to be created, unless the pod says otherwise.
+    /// How long containers take to be created, unless the pod says otherwise. Those that take no
+    /// time are not shown as being created, which saves a write for each pod.
     pub start_after: Duration,
     /// How long containers take to stop, unless the pod says otherwise. Never longer than the
     /// grace period of the deletion.

@@ -183,7 +183,7 @@ impl Engine {
         };
         let now = cx.env().now_micro();
         let min_ready = status::min_ready(set.doc());
-        let counts = claimed.counts(set.doc(), min_ready, now);
+        let counts = claimed.counts(min_ready, now);
         let written = self.write_status(cx, set, &counts, &managed, now).await;
         if let Managed::Failed { error, .. } = managed {
             return Err(error.into());

@@ -44,6 +44,7 @@ mod metrics;
 mod parking;
 mod queue;
 mod state;
+mod sync;
 
 pub use limiter::{
     ItemExponential, ItemFastSlow, MaxOf, MaxWait, RateLimiter, TokenBucket, controller_limiter,

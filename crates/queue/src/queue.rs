@@ -11,15 +11,15 @@ use std::{
 };
 
 use foldhash::fast::RandomState;
-use parking_lot::Mutex;
 use tokio::{sync::Notify, time::Instant};
 
 use crate::{
-    inbox::Inbox,
+    inbox::{Inbox, Letter, Put},
     limiter::RateLimiter,
     metrics::Snapshot,
     parking::Parking,
-    state::{Demand, Intake, State, Timer, fold},
+    state::{Demand, Intake, SlotId, State, Timer, fold},
+    sync::{AtomicUsize, Mutex, MutexGuard, Ordering, spin_loop, thread_mark},
 };
 pub use builder::Builder;
 pub use get::Item;
@@ -29,6 +29,10 @@ pub const PRIORITY_NORMAL: i32 = 0;
 
 /// The priority of background work: objects of the first list, and updates that changed nothing.
 pub const PRIORITY_LOW: i32 = -100;
+
+/// How long to look whether another thread is at the queue, in pauses of the processor; together
+/// less than a microsecond. A model checker needs no time to pass.
+const SPINS: usize = if cfg!(shuttle) { 1 } else { 64 };
 
 /// A queue of keys. Clones share one queue.
 ///
@@ -58,6 +62,11 @@ struct Shared<K> {
     epoch: Instant,
     /// Whether each step is timed, for the metrics.
     is_timed: bool,
+    /// The thread that has looked at `inner` last, and so has it in its cache. It may add directly;
+    /// others leave their adds in the inbox.
+    last_thread: AtomicUsize,
+    /// How often somebody has looked at `inner`, for others to see whether anybody does.
+    steps: AtomicUsize,
     /// Adds that `inner` has not seen yet.
     inbox: Inbox<K>,
     inner: Mutex<Inner<K>>,
@@ -67,11 +76,11 @@ struct Shared<K> {
 
 /// Everything behind the lock. Each method of the queue is one critical section, which begins with
 /// what is in the inbox and ends with a look at who is to be woken; the waking itself happens
-/// outside. The one exception is a plain add, which only goes to the inbox.
+/// outside. The one exception is a plain add of another thread, which only goes to the inbox.
 struct Inner<K> {
     state: State<K>,
     /// What was taken out of the inbox; empty between the steps.
-    batch: Vec<Demand<K>>,
+    batch: Vec<Letter<K>>,
     /// What the inbox was told about parked workers.
     is_awaited: bool,
     parking: Parking,
@@ -238,9 +247,16 @@ impl<K: Clone + Eq + Hash + Send + 'static> WorkQueue<K> {
     }
 
     fn add_now(&self, key: K, priority: i32) {
-        let demand = self.demand(key, priority, self.shared.now_if_timed());
-        if self.shared.inbox.put(demand) {
-            self.shared.step(|_| {});
+        let mut demand = self.demand(key, priority, self.shared.now_if_timed());
+        let shared = &*self.shared;
+        if shared.last_thread.load(Ordering::Relaxed) == thread_mark()
+            && let Some(inner) = shared.inner.try_lock()
+        {
+            return shared.step_in(inner, |inner| inner.state.add(&mut demand));
+        }
+        match shared.inbox.put(Letter::Add(demand)) {
+            Put::Kept | Put::Closed => {}
+            Put::Urgent => shared.step(|_| {}),
         }
     }
 
@@ -248,7 +264,7 @@ impl<K: Clone + Eq + Hash + Send + 'static> WorkQueue<K> {
         let woken = {
             let mut inner = self.shared.inner.lock();
             self.shared.inbox.close(&mut inner.batch);
-            inner.add_batch();
+            inner.read_batch();
             inner.state.close(intake);
             inner.parking.wake_all()
         };
@@ -273,10 +289,27 @@ impl<K: Clone + Eq + Hash + Send + 'static> WorkQueue<K> {
 impl<K: Clone + Eq> Shared<K> {
     /// Runs one step of the queue, and wakes who has something to do afterwards.
     fn step<R>(&self, step: impl FnOnce(&mut Inner<K>) -> R) -> R {
-        let mut inner = self.inner.lock();
-        self.inbox.take(&mut inner.batch);
-        inner.add_batch();
+        let inner = self.inner.lock();
+        let thread = thread_mark();
+        if self.last_thread.load(Ordering::Relaxed) != thread {
+            self.last_thread.store(thread, Ordering::Relaxed);
+        }
+        self.step_in(inner, step)
+    }
+
+    fn step_in<R>(
+        &self,
+        mut inner: MutexGuard<'_, Inner<K>>,
+        step: impl FnOnce(&mut Inner<K>) -> R,
+    ) -> R {
+        if self.inbox.is_filled() {
+            self.inbox.take(&mut inner.batch);
+            inner.read_batch();
+        }
         let result = step(&mut inner);
+        // A plain store is enough: nobody else is here.
+        let steps = self.steps.load(Ordering::Relaxed).wrapping_add(1);
+        self.steps.store(steps, Ordering::Relaxed);
         let first = inner.next_to_wake();
         let second = inner.tell(&self.inbox);
         drop(inner);
@@ -285,6 +318,39 @@ impl<K: Clone + Eq> Shared<K> {
             .chain(second)
             .for_each(std::task::Waker::wake);
         result
+    }
+
+    /// Whether another thread is at the queue again and again at this moment.
+    fn is_served_by_another_thread(&self) -> bool {
+        if self.last_thread.load(Ordering::Relaxed) == thread_mark() {
+            return false;
+        }
+        let before = self.steps.load(Ordering::Relaxed);
+        (0..SPINS).for_each(|_| spin_loop());
+        self.steps.load(Ordering::Relaxed) != before
+    }
+
+    /// Ends a hand-out.
+    fn done(&self, id: SlotId) {
+        let now = self.now_if_timed();
+        let (_key, is_drained) = self.step(|inner| {
+            let key = inner.state.done(id, now);
+            (key, inner.state.is_drained())
+        });
+        if is_drained {
+            self.drained.notify_waiters();
+        }
+    }
+
+    /// Ends a hand-out with the next look at the queue, of whoever it is.
+    fn done_later(&self, id: SlotId) {
+        let at = self.now_if_timed();
+        match self.inbox.put(Letter::Done { id, at }) {
+            Put::Kept => {}
+            Put::Urgent => self.step(|_| {}),
+            // Somebody may wait for the queue to drain.
+            Put::Closed => self.done(id),
+        }
     }
 
     /// Tells a drain that it may have come to its end.
@@ -314,10 +380,13 @@ impl<K: Clone + Eq> Inner<K> {
             .next_to_wake(self.state.len(), self.state.next_due())
     }
 
-    /// Queues what came out of the inbox.
-    fn add_batch(&mut self) {
-        for mut demand in self.batch.drain(..) {
-            self.state.add(&mut demand);
+    /// Does what the letters of the inbox ask for.
+    fn read_batch(&mut self) {
+        for letter in self.batch.drain(..) {
+            match letter {
+                Letter::Add(mut demand) => self.state.add(&mut demand),
+                Letter::Done { id, at } => drop(self.state.done(id, at)),
+            }
         }
     }
 
@@ -333,7 +402,7 @@ impl<K: Clone + Eq> Inner<K> {
         if self.batch.is_empty() {
             return None;
         }
-        self.add_batch();
+        self.read_batch();
         self.next_to_wake()
     }
 

@@ -116,21 +116,22 @@ impl<K: Clone + Eq> State<K> {
         let id = self.slots.find_or_insert(demand.hash, &mut demand.key);
         let slot = &mut self.slots[id];
         let is_new = slot.timer == Timer::Off;
+        slot.timer = slot.timer.and(timer);
+        let times = self.slots.times_mut(id);
         let floor = if is_new {
             demand.priority
         } else {
-            slot.timer_priority
+            times.timer_priority
         };
-        slot.timer_priority = floor.max(demand.priority);
-        slot.timer = slot.timer.and(timer);
+        times.timer_priority = floor.max(demand.priority);
         if !is_new {
-            if slot.due <= due {
+            if times.due <= due {
                 return;
             }
-            self.timers.remove(&(slot.due, slot.timer_seq, id));
+            self.timers.remove(&(times.due, times.timer_seq, id));
         }
-        slot.due = due;
-        slot.timer_seq = self.timer_seq;
+        times.due = due;
+        times.timer_seq = self.timer_seq;
         self.timers.insert((due, self.timer_seq, id));
         self.timer_seq += 1;
     }
@@ -165,9 +166,10 @@ impl<K: Clone + Eq> State<K> {
     }
 
     fn stop_timer(&mut self, id: SlotId) -> Option<K> {
+        let times = self.slots.times(id);
+        self.timers.remove(&(times.due, times.timer_seq, id));
         let slot = &mut self.slots[id];
         slot.timer = Timer::Off;
-        self.timers.remove(&(slot.due, slot.timer_seq, id));
         if slot.phase == Phase::Idle {
             self.slots.free(id)
         } else {
@@ -181,9 +183,8 @@ impl<K: Clone + Eq> State<K> {
             && due <= now
         {
             self.timers.pop_first();
-            let slot = &mut self.slots[id];
-            slot.timer = Timer::Off;
-            let priority = slot.timer_priority;
+            self.slots[id].timer = Timer::Off;
+            let priority = self.slots.times(id).timer_priority;
             self.mark_dirty(id, priority, due);
         }
     }
@@ -204,8 +205,9 @@ impl<K: Clone + Eq> State<K> {
             priority: slot.priority,
         };
         if let Some(metrics) = &mut self.metrics {
-            slot.started_at = now;
-            metrics.handed_out(now.saturating_sub(slot.added_at));
+            let times = self.slots.times_mut(id);
+            times.started_at = now;
+            metrics.handed_out(now.saturating_sub(times.added_at));
             metrics.running.push(&mut self.slots, id);
         }
         Some(handout)
@@ -216,7 +218,7 @@ impl<K: Clone + Eq> State<K> {
     pub(crate) fn done(&mut self, id: SlotId, now: u64) -> Option<K> {
         if let Some(metrics) = &mut self.metrics {
             metrics.running.remove(&mut self.slots, id);
-            metrics.finished(now.saturating_sub(self.slots[id].started_at));
+            metrics.finished(now.saturating_sub(self.slots.times(id).started_at));
         }
         self.running -= 1;
         let slot = &mut self.slots[id];
@@ -252,7 +254,7 @@ impl<K: Clone + Eq> State<K> {
         };
         let next = |&id: &SlotId| Some(self.slots[id].next).filter(|&id| id != NIL);
         let running = std::iter::successors(metrics.running.front(), next);
-        let ages = running.map(|id| now.saturating_sub(self.slots[id].started_at));
+        let ages = running.map(|id| now.saturating_sub(self.slots.times(id).started_at));
         let (unfinished_ns, longest_ns) =
             ages.fold((0, 0), |(sum, longest), age| (sum + age, age.max(longest)));
         Snapshot {
@@ -274,18 +276,17 @@ impl<K: Clone + Eq> State<K> {
             Phase::Idle => {
                 slot.phase = Phase::Queued;
                 slot.priority = priority;
-                slot.added_at = now;
                 self.ready.push(&mut self.slots, id);
             }
             Phase::Running => {
                 slot.phase = Phase::RunningDirty;
                 slot.priority = priority;
-                slot.added_at = now;
             }
             Phase::RunningDirty => return slot.priority = slot.priority.max(priority),
             Phase::Queued => return self.raise(id, priority),
         }
         if let Some(metrics) = &mut self.metrics {
+            self.slots.times_mut(id).added_at = now;
             metrics.accepted();
         }
     }

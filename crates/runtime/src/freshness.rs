@@ -211,4 +211,19 @@ mod tests {
         freshness.clear(&key, None);
         assert!(freshness.is_empty());
     }
+
+    #[test]
+    fn of_many_writers_at_once_the_newest_write_counts() {
+        let (freshness, (key, uid)) = (Freshness::new(), owner());
+        std::thread::scope(|scope| {
+            for number in 1..=50 {
+                let (freshness, key, uid) = (&freshness, &key, &uid);
+                scope.spawn(move || freshness.wrote(key, uid, pods(), revision(number)));
+            }
+        });
+        assert_eq!(freshness.len(), 1);
+        let stale = freshness.check(&key, at(49)).unwrap_err();
+        assert_eq!(stale[0].written, revision(50));
+        assert_eq!(freshness.check(&key, at(50)), Ok(()));
+    }
 }

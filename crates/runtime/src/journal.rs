@@ -6,7 +6,7 @@
 
 mod render;
 
-use std::{collections::VecDeque, fmt, time::Duration};
+use std::{borrow::Cow, collections::VecDeque, fmt, time::Duration};
 
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -70,7 +70,7 @@ pub(crate) struct Entry {
     pub(crate) took: Duration,
     pub(crate) writes: Vec<Write>,
     pub(crate) write_count: usize,
-    pub(crate) outcome: String,
+    pub(crate) outcome: Cow<'static, str>,
     /// How often the key has failed in a row.
     pub(crate) failures: u32,
     pub(crate) next_due: Option<Instant>,

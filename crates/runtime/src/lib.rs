@@ -26,6 +26,7 @@ mod logs;
 mod lru;
 mod manager;
 mod metrics;
+mod parallel;
 mod pod_control;
 mod pods;
 mod ref_manager;
@@ -64,6 +65,7 @@ pub use manager::{
     TaskFailure,
 };
 pub use metrics::Metrics;
+pub use parallel::parallel;
 pub use pod_control::{PodControl, PodControlError, PodPrototype, is_namespace_terminating};
 pub use pods::{
     DeletionRank, POD_DELETION_COST, is_pod_active, is_pod_available, is_pod_claimed, is_pod_ready,

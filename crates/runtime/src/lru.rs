@@ -2,44 +2,60 @@
 
 use std::{
     borrow::Borrow,
-    collections::{BTreeMap, HashMap},
-    hash::Hash,
+    fmt,
+    hash::{BuildHasher, Hash},
 };
 
-#[derive(Debug)]
+use foldhash::fast::RandomState;
+use hashbrown::HashTable;
+
+/// The link that points nowhere.
+const NIL: usize = usize::MAX;
+
+/// A bounded map. The entries are in one slab, which the order of their use is linked through, so
+/// that a use moves no entry and allocates nothing.
 pub(crate) struct Lru<K, V> {
-    entries: HashMap<K, (V, u64)>,
-    /// From the least recently used on.
-    order: BTreeMap<u64, K>,
+    slots: Vec<Slot<K, V>>,
+    table: HashTable<usize>,
+    hasher: RandomState,
+    /// The most and the least recently used slot.
+    newest: usize,
+    oldest: usize,
     limit: usize,
-    clock: u64,
+}
+
+struct Slot<K, V> {
+    key: K,
+    value: V,
+    hash: u64,
+    newer: usize,
+    older: usize,
 }
 
 impl<K: Clone + Eq + Hash, V> Lru<K, V> {
     pub(crate) fn new(limit: usize) -> Self {
         Self {
-            entries: HashMap::new(),
-            order: BTreeMap::new(),
+            slots: Vec::new(),
+            table: HashTable::new(),
+            hasher: RandomState::default(),
+            newest: NIL,
+            oldest: NIL,
             limit: limit.max(1),
-            clock: 0,
         }
     }
 
     /// The value of a key, which is made if it is not there, and is now the most recent.
     pub(crate) fn entry(&mut self, key: &K, make: impl FnOnce() -> V) -> &mut V {
-        self.clock += 1;
-        let clock = self.clock;
-        if !self.entries.contains_key(key) && self.entries.len() >= self.limit {
-            self.evict();
-        }
-        let (value, used) = self
-            .entries
-            .entry(key.clone())
-            .or_insert_with(|| (make(), clock));
-        self.order.remove(used);
-        self.order.insert(clock, key.clone());
-        *used = clock;
-        value
+        let hash = self.hasher.hash_one(key);
+        let at = match self.find(hash, key) {
+            Some(at) => {
+                self.unlink(at);
+                at
+            }
+            None => self.insert(hash, key.clone(), make()),
+        };
+        self.link(at);
+        &mut self.slots[at].value
     }
 
     /// The value of a key, without touching the order.
@@ -48,13 +64,74 @@ impl<K: Clone + Eq + Hash, V> Lru<K, V> {
         K: Borrow<Q>,
         Q: Eq + Hash + ?Sized,
     {
-        self.entries.get(key).map(|(value, _)| value)
+        let at = self.find(self.hasher.hash_one(key), key)?;
+        Some(&self.slots[at].value)
     }
 
-    fn evict(&mut self) {
-        if let Some((_, key)) = self.order.pop_first() {
-            self.entries.remove(&key);
+    fn find<Q>(&self, hash: u64, key: &Q) -> Option<usize>
+    where
+        K: Borrow<Q>,
+        Q: Eq + ?Sized,
+    {
+        let is_it = |&at: &usize| self.slots[at].key.borrow() == key;
+        self.table.find(hash, is_it).copied()
+    }
+
+    /// Puts a key that is not there into a slot, that of the oldest if there are no more.
+    fn insert(&mut self, hash: u64, key: K, value: V) -> usize {
+        let slot = Slot {
+            key,
+            value,
+            hash,
+            newer: NIL,
+            older: NIL,
+        };
+        let at = if self.slots.len() < self.limit {
+            self.slots.push(slot);
+            self.slots.len() - 1
+        } else {
+            let at = self.oldest;
+            self.unlink(at);
+            if let Ok(entry) = self.table.find_entry(self.slots[at].hash, |&it| it == at) {
+                entry.remove();
+            }
+            self.slots[at] = slot;
+            at
+        };
+        let slots = &self.slots;
+        self.table.insert_unique(hash, at, |&it| slots[it].hash);
+        at
+    }
+
+    fn unlink(&mut self, at: usize) {
+        let Slot { newer, older, .. } = self.slots[at];
+        match newer {
+            NIL => self.newest = older,
+            newer => self.slots[newer].older = older,
         }
+        match older {
+            NIL => self.oldest = newer,
+            older => self.slots[older].newer = newer,
+        }
+    }
+
+    fn link(&mut self, at: usize) {
+        let second = std::mem::replace(&mut self.newest, at);
+        self.slots[at].newer = NIL;
+        self.slots[at].older = second;
+        match second {
+            NIL => self.oldest = at,
+            second => self.slots[second].newer = at,
+        }
+    }
+}
+
+impl<K, V> fmt::Debug for Lru<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lru")
+            .field("len", &self.slots.len())
+            .field("limit", &self.limit)
+            .finish_non_exhaustive()
     }
 }
 
@@ -73,5 +150,28 @@ mod tests {
             (lru.peek("a"), lru.peek("b"), lru.peek("c")),
             (Some(&1), None, Some(&3))
         );
+    }
+
+    #[test]
+    fn it_behaves_like_a_list_that_is_searched() {
+        let (mut lru, mut model) = (Lru::new(5), Vec::<(u32, u32)>::new());
+        let mut random = 1_u32;
+        for step in 0..2_000 {
+            random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let key = (random >> 16) % 9;
+            let value = match model.iter().position(|&(it, _)| it == key) {
+                Some(at) => model.remove(at).1,
+                None => step,
+            };
+            model.push((key, value));
+            if model.len() > 5 {
+                model.remove(0);
+            }
+            assert_eq!(*lru.entry(&key, || step), value);
+            for key in 0..9 {
+                let expected = model.iter().find(|(it, _)| *it == key);
+                assert_eq!(lru.peek(&key), expected.map(|(_, value)| value));
+            }
+        }
     }
 }

@@ -670,6 +670,49 @@ async fn a_cache_that_is_refused_fails_the_start_and_names_itself() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_cache_that_never_answers_fails_the_start_in_time_and_names_itself() {
+    let stage = Stage::new();
+    stage.faults.set(|call| match call.path.ends_with("/pods") {
+        true => Fault::Stall,
+        false => Fault::None,
+    });
+    let start = tokio::time::Instant::now();
+    let running = stage.run(Controller::of_keys::<Pod>(Seen::default().by_key()));
+    let error = running.await.unwrap().unwrap_err();
+    assert_eq!(start.elapsed(), windlass_runtime::CACHE_SYNC_TIMEOUT);
+    assert!(error.to_string().contains("pods"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reconcile_that_ends_by_itself_is_not_counted_as_too_long() {
+    let stage = Stage::new();
+    let manager = stage.manager();
+    let calls = Arc::new(AtomicU32::new(0));
+    let counted = calls.clone();
+    let controller = Controller::of_keys::<Pod>(move |_: Key, _: Context| {
+        let call = counted.fetch_add(1, SeqCst);
+        async move {
+            // One that gives up before its time, and one that needs nearly all of it.
+            let own_limit = Duration::from_secs(if call == 0 { 3 } else { 60 });
+            let work = sleep(Duration::from_secs(4));
+            tokio::time::timeout(own_limit, work).await?;
+            Ok(Action::done())
+        }
+    });
+    manager.add(controller.timeout(Duration::from_secs(5)));
+    stage.server.create(PODS, &pod("web"));
+    let inspect = manager.handle();
+    let _running = tokio::spawn(manager.run());
+    sleep(Duration::from_secs(60)).await;
+    assert_eq!(calls.load(SeqCst), 2);
+    let text = inspect.metrics_text();
+    assert!(
+        text.contains("controller_runtime_reconcile_timeouts_total{controller=\"pod\"} 0"),
+        "{text}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_kind_that_is_installed_later_is_waited_for() {
     let (stage, seen) = (Stage::new(), Seen::default());
     stage.faults.set(|call| match call.path.ends_with("/pods") {

@@ -22,6 +22,9 @@ pub(crate) const BODY_BYTES_LIMIT: usize = 3 << 20;
 /// while it writes does not read why.
 const DRAINED_BYTES_LIMIT: usize = 16 << 20;
 
+/// Room for the text of one object: most need no more.
+const DOC_BYTES: usize = 8 << 10;
+
 /// The body of an answer.
 #[derive(Debug)]
 pub struct Body(Inner);
@@ -171,7 +174,8 @@ fn first_bytes(list: &mut ListBody, limit: usize) -> Bytes {
 
 /// A document with the line end that upstream's encoder writes.
 fn line(doc: &Doc) -> Bytes {
-    let mut bytes = doc.to_json();
+    let mut bytes = Vec::with_capacity(DOC_BYTES);
+    doc.write_json(&mut bytes);
     bytes.push(b'\n');
     bytes.into()
 }

@@ -1,5 +1,7 @@
 //! The objects that every cluster has from its first start.
 
+use std::net::SocketAddr;
+
 use tokio::task::JoinSet;
 use windlass_core::{Doc, doc};
 
@@ -9,6 +11,7 @@ use crate::server::Server;
 use crate::status::Status;
 
 const RBAC: &str = "rbac.authorization.k8s.io";
+const DISCOVERY: &str = "discovery.k8s.io";
 const SCHEDULING: &str = "scheduling.k8s.io";
 const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 
@@ -91,4 +94,35 @@ fn kubernetes_service() -> Doc {
             "ports": [{ "name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443 }]
         }
     })
+}
+
+/// Says where the service of the server itself ends: at the address that it listens on.
+pub(crate) async fn publish(server: &Server, address: SocketAddr) -> Result<(), Status> {
+    let (ip, number) = (address.ip().to_string(), i64::from(address.port()));
+    let family = if address.is_ipv4() { "IPv4" } else { "IPv6" };
+    let port = doc!({ "name": "https", "port": number, "protocol": "TCP" });
+    let endpoints = doc!({
+        "apiVersion": "v1", "kind": "Endpoints",
+        "metadata": {
+            "name": "kubernetes", "namespace": "default",
+            "labels": { "endpointslice.kubernetes.io/skip-mirror": "true" }
+        },
+        "subsets": [{ "addresses": [{ "ip": (ip.as_str()) }], "ports": [(port.clone())] }]
+    });
+    let slice = doc!({
+        "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+        "metadata": {
+            "name": "kubernetes", "namespace": "default",
+            "labels": { "kubernetes.io/service-name": "kubernetes" }
+        },
+        "addressType": family,
+        "endpoints": [{ "addresses": [ip], "conditions": { "ready": true } }],
+        "ports": [port]
+    });
+    let endpoints = rest::set_at_start(server, "", "v1", "endpoints", endpoints, &["subsets"]);
+    let fields = &["addressType", "endpoints", "ports"];
+    let slice = rest::set_at_start(server, DISCOVERY, "v1", "endpointslices", slice, fields);
+    // Together they cost one sync of the disk.
+    let (endpoints, slice) = tokio::join!(endpoints, slice);
+    endpoints.and(slice)
 }

@@ -86,8 +86,7 @@ impl Certificates {
         };
         let authority = if authority.certificate.is_empty() || authority.key.is_empty() {
             let authority = make_authority(env)?;
-            write_private(&dir.join("ca.key"), &authority.key)?;
-            write_private(&dir.join("ca.crt"), &authority.certificate)?;
+            write_authority(dir, &authority)?;
             authority
         } else {
             authority
@@ -200,6 +199,20 @@ fn read_optional(path: &Path) -> Result<String, CertificateError> {
             source,
         }),
     }
+}
+
+/// Keeps an authority. Both files are on their way to the disk at once.
+fn write_authority(dir: &Path, authority: &Identity) -> Result<(), CertificateError> {
+    std::thread::scope(|scope| {
+        let key = scope.spawn(|| write_private(&dir.join("ca.key"), &authority.key));
+        let certificate = write_private(&dir.join("ca.crt"), &authority.certificate);
+        let key = key.join().unwrap_or_else(|_| {
+            let source = io::Error::other("writing panicked");
+            let path = dir.join("ca.key");
+            Err(CertificateError::File { path, source })
+        });
+        key.and(certificate)
+    })
 }
 
 fn write_private(path: &Path, text: &str) -> Result<(), CertificateError> {

@@ -32,6 +32,8 @@ enum Sort {
     Required,
     Duplicate,
     Invalid,
+    /// A value of the wrong type.
+    TypeInvalid,
     NotSupported,
     Forbidden,
     TooLong,
@@ -88,6 +90,69 @@ impl FieldErrors {
         detail: impl Into<String>,
     ) {
         self.push(Sort::Invalid, field, show(&value.into()), detail.into());
+    }
+
+    /// A value is wrong, and too large to be shown.
+    pub(crate) fn invalid_unshown(&mut self, field: &FieldPath, detail: impl Into<String>) {
+        self.push(Sort::Invalid, field, String::new(), detail.into());
+    }
+
+    /// A value is wrong that messages show in a form of its own.
+    pub(crate) fn invalid_shown(
+        &mut self,
+        field: &FieldPath,
+        shown: String,
+        detail: impl Into<String>,
+    ) {
+        self.push(Sort::Invalid, field, shown, detail.into());
+    }
+
+    /// A value is of the wrong type.
+    pub(crate) fn type_invalid(
+        &mut self,
+        field: &FieldPath,
+        value: impl Into<Doc>,
+        detail: impl Into<String>,
+    ) {
+        self.push(Sort::TypeInvalid, field, show(&value.into()), detail.into());
+    }
+
+    /// A value comes twice, and is too large to be shown.
+    pub(crate) fn duplicate_unshown(&mut self, field: &FieldPath) {
+        self.push(Sort::Duplicate, field, String::new(), String::new());
+    }
+
+    /// How many errors there are.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Adds the errors found elsewhere.
+    pub(crate) fn append(&mut self, other: Self) {
+        for error in other.0 {
+            self.keep(error);
+        }
+    }
+
+    /// Puts the errors in the order of their texts.
+    pub(crate) fn sort(&mut self) {
+        let text = |error: &FieldError| format!("{}: {}", error.field, error.body());
+        self.0.sort_by_cached_key(text);
+    }
+
+    /// Whether an error makes it pointless to look further.
+    pub(crate) fn is_blocking(&self) -> bool {
+        let blocks = |sort: Sort| {
+            matches!(
+                sort,
+                Sort::NotSupported
+                    | Sort::Required
+                    | Sort::TooLong
+                    | Sort::TooMany
+                    | Sort::TypeInvalid
+            )
+        };
+        self.0.iter().any(|error| blocks(error.sort))
     }
 
     /// A value comes twice.
@@ -155,6 +220,10 @@ impl FieldErrors {
             value,
             detail,
         };
+        self.keep(error);
+    }
+
+    fn keep(&mut self, error: FieldError) {
         if self.0.len() < ERRORS_LIMIT && !self.0.contains(&error) {
             self.0.push(error);
         }
@@ -188,7 +257,8 @@ impl fmt::Display for FieldErrors {
 impl FieldError {
     fn body(&self) -> String {
         let mut body = self.sort.words().to_owned();
-        if !matches!(self.sort, Sort::Required | Sort::Forbidden | Sort::TooLong) {
+        let has_value = !matches!(self.sort, Sort::Required | Sort::Forbidden | Sort::TooLong);
+        if has_value && !self.value.is_empty() {
             body = format!("{body}: {}", self.value);
         }
         if !self.detail.is_empty() {
@@ -204,7 +274,7 @@ impl Sort {
             Self::NotFound => "Not found",
             Self::Required => "Required value",
             Self::Duplicate => "Duplicate value",
-            Self::Invalid => "Invalid value",
+            Self::Invalid | Self::TypeInvalid => "Invalid value",
             Self::NotSupported => "Unsupported value",
             Self::Forbidden => "Forbidden",
             Self::TooLong => "Too long",
@@ -218,6 +288,7 @@ impl Sort {
             Self::Required => "FieldValueRequired",
             Self::Duplicate => "FieldValueDuplicate",
             Self::Invalid => "FieldValueInvalid",
+            Self::TypeInvalid => "FieldValueTypeInvalid",
             Self::NotSupported => "FieldValueNotSupported",
             Self::Forbidden => "FieldValueForbidden",
             Self::TooLong => "FieldValueTooLong",

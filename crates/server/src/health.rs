@@ -1,17 +1,18 @@
-//! Version, health and metrics.
+//! Version and health.
 
 use http::{Response, StatusCode};
 use windlass_core::doc;
 
 use crate::body::Body;
+use crate::metrics;
 use crate::query::Query;
 use crate::respond;
 use crate::server::Server;
 
 /// The version of Kubernetes whose behaviour is served.
-const MAJOR: &str = "1";
-const MINOR: &str = "36";
-const GIT_VERSION: &str = concat!("v1.36.4+windlass.", env!("CARGO_PKG_VERSION"));
+pub(crate) const MAJOR: &str = "1";
+pub(crate) const MINOR: &str = "36";
+pub(crate) const GIT_VERSION: &str = concat!("v1.36.4+windlass.", env!("CARGO_PKG_VERSION"));
 
 /// The page at a path, if it is one of these.
 pub(crate) fn page(server: &Server, path: &str, query: &Query) -> Option<Response<Body>> {
@@ -21,7 +22,7 @@ pub(crate) fn page(server: &Server, path: &str, query: &Query) -> Option<Respons
         .unwrap_or((path.trim_matches('/'), ""));
     match endpoint {
         "version" if check.is_empty() => Some(version()),
-        "metrics" if check.is_empty() => Some(metrics(server)),
+        "metrics" if check.is_empty() => Some(respond::text(StatusCode::OK, metrics::page(server))),
         "healthz" | "livez" | "readyz" => health(server, endpoint, check, query),
         _ => None,
     }
@@ -31,9 +32,14 @@ fn version() -> Response<Body> {
     let version = doc!({
         "major": MAJOR, "minor": MINOR, "gitVersion": GIT_VERSION, "gitCommit": "",
         "gitTreeState": "", "buildDate": "1970-01-01T00:00:00Z", "goVersion": "", "compiler": "rustc",
-        "platform": (format!("{}/{}", std::env::consts::OS, go_architecture()))
+        "platform": (platform())
     });
     respond::json(StatusCode::OK, &version, true)
+}
+
+/// The system and the architecture that this runs on.
+pub(crate) fn platform() -> String {
+    format!("{}/{}", std::env::consts::OS, go_architecture())
 }
 
 /// The name that clients know the architecture by.
@@ -89,26 +95,4 @@ fn verdict(is_ok: bool, good: String, bad: String) -> Response<Body> {
     } else {
         respond::text(StatusCode::INTERNAL_SERVER_ERROR, bad)
     }
-}
-
-/// Figures under upstream's names where upstream has the same figure.
-fn metrics(server: &Server) -> Response<Body> {
-    let stats = server.inner().storage.stats();
-    let mut text = String::from(
-        "# HELP apiserver_storage_objects Number of stored objects by resource.\n\
-         # TYPE apiserver_storage_objects gauge\n",
-    );
-    let mut resources = stats.resources;
-    resources.sort_by(|a, b| a.resource.cmp(&b.resource));
-    for row in &resources {
-        let (name, count) = (row.resource.as_str(), row.objects);
-        text.push_str(&format!(
-            "apiserver_storage_objects{{resource=\"{name}\"}} {count}\n"
-        ));
-    }
-    text.push_str(
-        "# HELP windlass_store_revision Newest revision.\n# TYPE windlass_store_revision gauge\n",
-    );
-    text.push_str(&format!("windlass_store_revision {}\n", stats.revision));
-    respond::text(StatusCode::OK, text)
 }

@@ -17,17 +17,20 @@
 //! Deliberately absent: proxying, exec, attach and port-forward; nothing here runs containers.
 
 mod admission;
+mod allocate;
 mod auth;
 mod body;
 mod bootstrap;
 mod certs;
 mod compress;
+mod crd;
 mod discovery;
 mod field;
 mod health;
 mod kinds;
 mod kubeconfig;
 mod listen;
+mod metrics;
 mod negotiate;
 mod openapi;
 mod pages;
@@ -50,7 +53,9 @@ pub use body::{Body, Content, DocList};
 pub use certs::{CertificateError, Certificates, Identity};
 pub use kubeconfig::kubeconfig;
 pub use listen::{Listening, ServeError, serve};
-pub use private_file::{make_directory, write as write_private_file};
+pub use private_file::{
+    make_directory, write as write_private_file, write_at_start as write_private_file_at_start,
+};
 pub use rest::{DocWatch, WatchDocs, WatchEvent};
 pub use server::{InProcess, Server, ServerError, ServerOptions};
 pub use status::Status;

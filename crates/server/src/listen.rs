@@ -21,7 +21,7 @@ use crate::auth::certificate_user;
 use crate::body::Body;
 use crate::certs::Certificates;
 use crate::server::Server;
-use crate::{compress, respond, tls};
+use crate::{bootstrap, compress, respond, tls};
 
 /// Connections at a time; further ones wait to be accepted.
 const CONNECTIONS_LIMIT: usize = 4096;
@@ -75,6 +75,10 @@ pub async fn serve(
     let listener = TcpListener::bind(address).await.map_err(listen)?;
     let address = listener.local_addr().map_err(listen)?;
     let config = tls::config(certificates).map_err(|error| ServeError::Tls(Box::new(error)))?;
+    // A server whose disk fails still reads, and its clients know where it is.
+    if let Err(error) = bootstrap::publish(&server, address).await {
+        tracing::warn!(%error, "the endpoints of the server are not known to it");
+    }
     let local = [
         "localhost",
         "127.0.0.1",

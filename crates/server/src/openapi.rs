@@ -1,105 +1,187 @@
-//! The least OpenAPI v3 that clients need: which kinds can be patched, and that fields are checked.
+//! OpenAPI v3: what objects look like and what can be done to them, for clients that check and
+//! explain.
 //!
-//! Without it kubectl refuses to create or apply anything.
+//! There is an index and one document per group version. Documents are built when they are first
+//! asked for and kept until the kinds they speak of change. Built-in kinds are described from the
+//! atlas, which knows names, types and merge rules but no prose; custom resources by their own
+//! schemas. Deliberately absent: OpenAPI v2 and the protobuf form.
 
-use http::{HeaderMap, Response, StatusCode};
-use windlass_core::{Doc, Object, doc};
+mod built_in;
+mod custom;
+mod operations;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use parking_lot::Mutex;
+use windlass_core::{Doc, Object, Str, doc};
 
 use crate::body::Body;
 use crate::discovery;
 use crate::query::Query;
-use crate::registry::{Resource, Table, Version};
-use crate::request::Verb;
+use crate::registry::{Group, Resource, Table, Version};
 use crate::respond;
 
 const JSON: &str = "application/json";
 
-/// The page at a path, if it is one of these.
-pub(crate) fn page(
-    table: &Table,
-    path: &str,
-    _query: &Query,
-    headers: &HeaderMap,
-) -> Option<Response<Body>> {
-    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
-    let (group, version) = match parts[..] {
-        ["openapi", "v3"] => return Some(respond::json(StatusCode::OK, &index(table), false)),
-        ["openapi", "v3", "api", version] => ("", version),
-        ["openapi", "v3", "apis", group, version] => (group, version),
-        _ => return None,
-    };
-    let document = document(group, table.version(group, version)?);
-    Some(discovery::tagged(headers, JSON, document.to_json()))
+/// The documents that were asked for.
+#[derive(Debug, Default)]
+pub(crate) struct OpenApi(Mutex<BTreeMap<String, Known>>);
+
+/// A document, and the rows it speaks of.
+#[derive(Debug)]
+struct Known {
+    rows: Vec<Arc<Resource>>,
+    document: Arc<Document>,
 }
 
-fn index(table: &Table) -> Doc {
-    let mut paths = Vec::new();
-    for group in table.groups() {
-        for version in &group.versions {
-            let path = match group.name.as_str() {
-                "" => format!("api/{}", version.name),
-                name => format!("apis/{name}/{}", version.name),
-            };
-            let hash = discovery::content_hash(&document(&group.name, version).to_json());
-            let url = format!("/openapi/v3/{path}?hash={hash}");
-            paths.push((path.into(), doc!({ "serverRelativeURL": url })));
-        }
+/// A document as it is sent.
+#[derive(Debug)]
+struct Document {
+    bytes: Bytes,
+    hash: String,
+}
+
+/// The schemas of a document, by their names.
+type Schemas = BTreeMap<String, Doc>;
+
+impl OpenApi {
+    /// The page at a path, if it is one of these.
+    pub(crate) fn page(
+        &self,
+        table: &Table,
+        path: &str,
+        query: &Query,
+        headers: &HeaderMap,
+    ) -> Option<Response<Body>> {
+        let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+        let (group, version) = match parts[..] {
+            ["openapi", "v3"] => {
+                return Some(respond::json(StatusCode::OK, &self.index(table), false));
+            }
+            ["openapi", "v3", "api", version] => ("", version),
+            ["openapi", "v3", "apis", group, version] => (group, version),
+            _ => return None,
+        };
+        let document = self.document(group, table.version(group, version)?);
+        Some(answer(path, query, headers, &document))
     }
-    doc!({ "paths": (Object::new(paths)) })
+
+    /// Where each document is, with what changes when the document does.
+    fn index(&self, table: &Table) -> Doc {
+        let mut paths = Vec::new();
+        let mut current = Vec::new();
+        for (group, version) in versions(table) {
+            let key = key(&group.name, &version.name);
+            let document = self.document(&group.name, version);
+            let url = format!("/openapi/v3/{key}?hash={}", document.hash);
+            paths.push((Str::new(&key), doc!({ "serverRelativeURL": url })));
+            current.push(key);
+        }
+        // Group versions that are no more are forgotten.
+        self.0.lock().retain(|key, _| current.contains(key));
+        doc!({ "paths": (Object::new(paths)) })
+    }
+
+    /// The document of a group version, built unless it is known.
+    fn document(&self, group: &str, version: &Version) -> Arc<Document> {
+        let key = key(group, &version.name);
+        let rows: Vec<Arc<Resource>> = version.resources.values().cloned().collect();
+        let is_same = |known: &&Known| {
+            let pairs = known.rows.iter().zip(&rows);
+            known.rows.len() == rows.len() && pairs.into_iter().all(|(a, b)| Arc::ptr_eq(a, b))
+        };
+        if let Some(known) = self.0.lock().get(&key).filter(is_same) {
+            return Arc::clone(&known.document);
+        }
+        let bytes = build(&rows).to_json();
+        let document = Arc::new(Document {
+            hash: discovery::content_hash(&bytes),
+            bytes: bytes.into(),
+        });
+        let known = Known {
+            rows,
+            document: Arc::clone(&document),
+        };
+        self.0.lock().insert(key, known);
+        document
+    }
 }
 
-fn document(group: &str, version: &Version) -> Doc {
-    let paths: Object = version
-        .resources
-        .values()
-        .filter(|resource| resource.allows(Verb::Patch))
-        .map(|resource| (item_path(group, &version.name, resource), item(resource)))
+fn versions(table: &Table) -> impl Iterator<Item = (&Group, &Version)> {
+    let groups = table.groups().iter();
+    groups.flat_map(|group| group.versions.iter().map(move |version| (group, version)))
+}
+
+fn key(group: &str, version: &str) -> String {
+    match group {
+        "" => format!("api/{version}"),
+        group => format!("apis/{group}/{version}"),
+    }
+}
+
+/// A document, or only that it is still the same, or where it is now.
+fn answer(path: &str, query: &Query, headers: &HeaderMap, document: &Document) -> Response<Body> {
+    let asked = query.get("hash");
+    if !asked.is_empty() && asked != document.hash {
+        let mut response = respond::whole(StatusCode::MOVED_PERMANENTLY, JSON, Bytes::new());
+        let location = format!("{path}?hash={}", document.hash);
+        if let Ok(location) = HeaderValue::from_str(&location) {
+            response.headers_mut().insert(header::LOCATION, location);
+        }
+        return response;
+    }
+    let tag = format!("\"{}\"", document.hash);
+    let known = headers
+        .get(header::IF_NONE_MATCH)
+        .and_then(|value| value.to_str().ok());
+    let is_known = known.is_some_and(|known| known.split(',').any(|one| one.trim() == tag));
+    let mut response = match is_known {
+        true => respond::whole(StatusCode::NOT_MODIFIED, JSON, Bytes::new()),
+        false => respond::whole(StatusCode::OK, JSON, document.bytes.clone()),
+    };
+    let headers = response.headers_mut();
+    if let Ok(tag) = HeaderValue::from_str(&tag) {
+        headers.insert(header::ETAG, tag);
+    }
+    headers.insert(header::VARY, HeaderValue::from_static("Accept"));
+    let caching = if asked.is_empty() {
+        "no-cache, private"
+    } else {
+        "public, immutable"
+    };
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(caching));
+    response
+}
+
+fn build(rows: &[Arc<Resource>]) -> Doc {
+    let mut schemas = Schemas::new();
+    let mut paths: Vec<(Str, Doc)> = Vec::new();
+    for row in rows {
+        let names = match &row.custom {
+            Some(custom) => custom::add(row, custom, &mut schemas),
+            None => built_in::add_kind(&row.gvk, &mut schemas),
+        };
+        for sub in &row.subresources {
+            built_in::add_kind(&sub.gvk, &mut schemas);
+        }
+        paths.extend(operations::paths(row, names.as_deref()));
+    }
+    let schemas: Vec<(Str, Doc)> = schemas
+        .into_iter()
+        .map(|(name, schema)| (Str::new(&name), schema))
         .collect();
     doc!({
         "openapi": "3.0.0",
-        "info": { "title": "Kubernetes", "version": "v1.36.4" },
-        "paths": paths,
-        "components": { "schemas": {} }
+        "info": { "title": "Kubernetes", "version": "1.36" },
+        "paths": (Object::new(paths)),
+        "components": { "schemas": (Object::new(schemas)) }
     })
 }
 
-fn item_path(group: &str, version: &str, resource: &Resource) -> String {
-    let prefix = match group {
-        "" => format!("/api/{version}"),
-        group => format!("/apis/{group}/{version}"),
-    };
-    let place = if resource.is_namespaced() {
-        "/namespaces/{namespace}"
-    } else {
-        ""
-    };
-    format!("{prefix}{place}/{}/{{name}}", resource.plural)
-}
-
-fn item(resource: &Resource) -> Doc {
-    let kind = doc!({
-        "group": (resource.gvk.group()), "version": (resource.gvk.version()),
-        "kind": (resource.gvk.kind())
-    });
-    let mut contents = Object::empty();
-    for media_type in [
-        "application/json-patch+json",
-        "application/merge-patch+json",
-        "application/strategic-merge-patch+json",
-    ] {
-        contents = contents.with(media_type, doc!({ "schema": { "type": "object" } }));
-    }
-    doc!({
-        "patch": {
-            "operationId": (format!("patch{}", resource.gvk.kind())),
-            "x-kubernetes-action": "patch",
-            "x-kubernetes-group-version-kind": kind,
-            "parameters": [{
-                "name": "fieldValidation", "in": "query",
-                "schema": { "type": "string", "uniqueItems": true }
-            }],
-            "requestBody": { "content": contents },
-            "responses": { "200": { "description": "OK" } }
-        }
-    })
+/// A reference to a schema.
+fn reference(name: &str) -> Doc {
+    doc!({ "$ref": (format!("#/components/schemas/{name}")) })
 }

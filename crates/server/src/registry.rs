@@ -14,8 +14,11 @@ use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use parking_lot::RwLock;
 
+use crate::crd;
+
 pub(crate) use resource::{
-    Conversion, GarbagePolicy, Generation, Hooks, NameRule, Resource, Sub, Subresource,
+    Conversion, GarbagePolicy, Generation, Hooks, NameRule, Resource, Scope, SelectableField, Sub,
+    Subresource,
 };
 
 /// All kinds that are served.
@@ -23,6 +26,8 @@ pub(crate) use resource::{
 pub(crate) struct Registry {
     /// Replaced as a whole when rows change, so that a request sees one consistent table.
     table: RwLock<Arc<Table>>,
+    /// The built-in rows.
+    built_in: Vec<Arc<Resource>>,
 }
 
 /// One consistent state of the registry.
@@ -51,9 +56,17 @@ pub(crate) struct Version {
 impl Registry {
     /// The built-in kinds.
     pub(crate) fn built_in() -> Self {
+        let built_in: Vec<Arc<Resource>> = rows::all().into_iter().map(Arc::new).collect();
         Self {
-            table: RwLock::new(Arc::new(Table::new(rows::all()))),
+            table: RwLock::new(Arc::new(Table::new(&built_in, &[]))),
+            built_in,
         }
+    }
+
+    /// Serves these rows beside the built-in ones, and no others.
+    pub(crate) fn set_custom(&self, rows: &[Arc<Resource>]) {
+        let table = Table::new(&self.built_in, rows);
+        *self.table.write() = Arc::new(table);
     }
 
     /// The present table.
@@ -63,10 +76,17 @@ impl Registry {
 }
 
 impl Table {
-    fn new(rows: Vec<Resource>) -> Self {
+    fn new(built_in: &[Arc<Resource>], custom: &[Arc<Resource>]) -> Self {
         let mut table = Self::default();
-        for row in rows {
-            table.add(Arc::new(row));
+        for row in built_in.iter().chain(custom) {
+            table.add(Arc::clone(row));
+        }
+        for group in &mut table.groups {
+            if group.is_custom() {
+                group
+                    .versions
+                    .sort_by_key(|version| crd::priority(&version.name));
+            }
         }
         table
     }
@@ -121,6 +141,15 @@ impl Table {
 }
 
 impl Group {
+    /// Whether all its resources are custom ones.
+    pub(crate) fn is_custom(&self) -> bool {
+        let mut rows = self
+            .versions
+            .iter()
+            .flat_map(|version| version.resources.values());
+        rows.all(|row| row.is_custom)
+    }
+
     fn version(&mut self, name: &str) -> &mut Version {
         let at = match self.versions.iter().position(|known| known.name == name) {
             Some(at) => at,

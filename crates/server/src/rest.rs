@@ -26,7 +26,8 @@ pub(crate) use list::ListBody;
 pub(crate) use watch::WatchBody;
 pub use watch::{DocWatch, WatchDocs, WatchEvent};
 
-pub(crate) use create::create_at_start;
+pub(crate) use create::{create_at_start, set_at_start};
+pub(crate) use delete::delete_for_server;
 pub(crate) use metadata::labels as validate_labels;
 pub(crate) use object::{cut, edit_metadata, put};
 
@@ -156,6 +157,13 @@ impl Call {
         fits_name && !(is_everywhere && matches!(verb, Verb::Create | Verb::DeleteCollection))
     }
 
+    /// Waits until it may be decided what addresses an object of this call gets, if it gets any.
+    pub(crate) async fn turn(&self) -> Option<crate::allocate::Turn<'_>> {
+        let inner = self.server.inner();
+        let (allocator, storage) = (&inner.allocator, &inner.storage);
+        allocator.turn(&self.resource, storage, &inner.env).await
+    }
+
     /// The namespace of the objects that are meant; empty for all and for cluster scope.
     pub(crate) fn namespace(&self) -> &str {
         if self.resource.is_namespaced() {
@@ -163,6 +171,12 @@ impl Call {
         } else {
             ""
         }
+    }
+
+    /// The schema by which objects of a kind are read, if it is that of a custom resource.
+    pub(crate) fn custom_schema(&self, gvk: &windlass_core::Gvk) -> Option<&crate::crd::Version> {
+        let custom = self.resource.custom.as_deref();
+        custom.filter(|_| *gvk == self.resource.gvk)
     }
 
     /// The resource as messages name it.
@@ -196,7 +210,7 @@ impl Call {
             Form::Metadata => table::partial_metadata(object),
             Form::Table => {
                 let include = Include::parse(self.query.get("includeObject"))?;
-                let (columns, now) = (self.resource.columns, self.server.inner().env.now());
+                let (columns, now) = (&self.resource.columns, self.server.inner().env.now());
                 let row = table::row(columns, object, include, now);
                 let revision = object.at("/metadata/resourceVersion");
                 let metadata = windlass_core::doc!({ "resourceVersion": revision });
@@ -230,7 +244,7 @@ impl Call {
 }
 
 /// What a failed write means to the client.
-fn write_failed(error: WriteError<Status>) -> Status {
+pub(crate) fn write_failed(error: WriteError<Status>) -> Status {
     match error {
         WriteError::Refused(status) => status,
         WriteError::ReadOnly(error) => {

@@ -16,12 +16,15 @@ use http_body::Body as HttpBody;
 use tokio::sync::Semaphore;
 use tower::Service;
 use windlass_atlas::apply::Creations;
-use windlass_core::Env;
+use windlass_core::{Env, Time};
 use windlass_store::{Durability, OpenError, Store, StoreOptions};
 
 use crate::admission::Admission;
+use crate::allocate::Allocator;
 use crate::auth::{self, Attributes, Authenticator, Signer, User};
 use crate::body::{self, Body};
+use crate::metrics::{Labels, Metrics};
+use crate::openapi::OpenApi;
 use crate::pages::Pages;
 use crate::parsers::Parsers;
 use crate::query::Query;
@@ -30,7 +33,7 @@ use crate::request::Target;
 use crate::rest::{self, Call};
 use crate::status::Status;
 use crate::storage::Storage;
-use crate::{bootstrap, discovery, health, openapi, respond};
+use crate::{bootstrap, crd, discovery, health, respond};
 
 /// Requests in flight that only read, watches not counted.
 const READS_LIMIT: usize = 400;
@@ -84,12 +87,18 @@ pub struct Server(Arc<Inner>);
 pub(crate) struct Inner {
     /// The kinds.
     pub(crate) registry: Registry,
+    /// What is served of the definitions of custom resources.
+    pub(crate) definitions: crd::Definitions,
+    /// What the kinds look like.
+    openapi: OpenApi,
     /// The objects.
     pub(crate) storage: Storage,
     /// Parsers of request bodies.
     pub(crate) parsers: Parsers,
     /// What new objects of each sort set.
     pub(crate) creations: Creations,
+    /// Who has which address and port.
+    pub(crate) allocator: Allocator,
     /// The rules of admission that lean on controllers.
     pub(crate) admission: Admission,
     /// Who is who.
@@ -98,6 +107,10 @@ pub(crate) struct Inner {
     admin_token: String,
     /// Time, randomness and ids.
     pub(crate) env: Env,
+    /// What is counted.
+    pub(crate) metrics: Metrics,
+    /// When the server was opened.
+    pub(crate) started: Time,
     /// Permits for requests that only read.
     reads: Semaphore,
     /// Permits for requests that may write.
@@ -113,7 +126,47 @@ pub struct InProcess {
     user: User,
 }
 
+/// What a server proves identities with.
+struct Keys {
+    signer: Signer,
+    admin_token: String,
+}
+
+impl Keys {
+    /// Those of the data directory, made if they are not there.
+    fn of(options: &ServerOptions) -> Result<Self, ServerError> {
+        let env = &options.env;
+        let signer = match &options.data {
+            Some(dir) => Signer::in_directory(dir, env)?,
+            None => Signer::in_memory(env)?,
+        };
+        let admin_token = match (&options.admin_token, &options.data) {
+            (Some(token), _) => token.clone(),
+            (None, Some(dir)) => auth::admin_token(dir, env).map_err(ServerError::Token)?,
+            (None, None) => auth::fresh_token(env),
+        };
+        Ok(Self {
+            signer,
+            admin_token,
+        })
+    }
+}
+
 impl ServerOptions {
+    /// How the store is opened.
+    fn store(&self) -> StoreOptions {
+        let env = self.env.clone();
+        let store = match &self.data {
+            Some(dir) => StoreOptions::directory(env, dir),
+            None => StoreOptions::memory(env),
+        };
+        StoreOptions {
+            durability: self.durability,
+            history_limit: self.history_limit.unwrap_or(store.history_limit),
+            ..store
+        }
+    }
+
     /// A server in memory.
     #[must_use]
     pub fn memory(env: Env) -> Self {
@@ -140,30 +193,27 @@ impl ServerOptions {
 impl Server {
     /// Opens a server and makes sure that the objects every cluster has exist.
     pub async fn open(options: ServerOptions) -> Result<Self, ServerError> {
-        let env = options.env;
-        let (store, signer) = match &options.data {
-            Some(dir) => (
-                StoreOptions::directory(env.clone(), dir),
-                Signer::in_directory(dir, &env)?,
-            ),
-            None => (StoreOptions::memory(env.clone()), Signer::in_memory(&env)?),
-        };
-        let admin_token = match (options.admin_token, &options.data) {
-            (Some(token), _) => token,
-            (None, Some(dir)) => auth::admin_token(dir, &env).map_err(ServerError::Token)?,
-            (None, None) => auth::fresh_token(&env),
-        };
-        let history_limit = options.history_limit.unwrap_or(store.history_limit);
-        let durability = options.durability;
-        let store = Store::open(StoreOptions {
-            durability,
-            history_limit,
-            ..store
-        })?;
+        // Keys are made, and waited for by the disk, while the store is read.
+        let (store, keys) = std::thread::scope(|scope| {
+            let keys = scope.spawn(|| Keys::of(&options));
+            let store = Store::open(options.store());
+            (store, keys.join())
+        });
+        let no_keys = |_| ServerError::Token(std::io::Error::other("making keys panicked"));
+        let Keys {
+            signer,
+            admin_token,
+        } = keys.map_err(no_keys)??;
+        let (store, env) = (store?, options.env);
         let server = Self(Arc::new(Inner {
             registry: Registry::built_in(),
+            definitions: crd::Definitions::default(),
+            openapi: OpenApi::default(),
             storage: Storage::new(store),
             parsers: Parsers::default(),
+            allocator: Allocator::default(),
+            metrics: Metrics::default(),
+            started: env.now(),
             creations: Creations::default(),
             admission: options.admission,
             authenticator: Authenticator::new(&admin_token, signer),
@@ -176,6 +226,7 @@ impl Server {
         bootstrap::run(&server)
             .await
             .map_err(ServerError::Bootstrap)?;
+        crd::load(&server).await.map_err(ServerError::Bootstrap)?;
         Ok(server)
     }
 
@@ -233,13 +284,18 @@ impl Server {
     {
         let (parts, body) = request.into_parts();
         let audit_id = parts.headers.get("audit-id").cloned();
-        let answer = CatchPanic(Box::pin(self.answer(parts, body))).await;
+        let before = self.0.env.elapsed();
+        let mut labels = Labels::default();
+        let answer = CatchPanic(Box::pin(self.answer(parts, body, &mut labels))).await;
         let mut response = answer
             .unwrap_or_else(|| {
                 tracing::error!("a request handler panicked");
                 Err(Status::internal("the request handler failed"))
             })
             .unwrap_or_else(|status| respond::status(&status));
+        let took = self.0.env.elapsed().saturating_sub(before);
+        let code = response.status().as_u16();
+        self.0.metrics.answered(labels, code, took);
         let id = audit_id.or_else(|| HeaderValue::from_str(self.0.env.uid().as_str()).ok());
         let headers = response.headers_mut();
         if let Some(id) = id {
@@ -251,7 +307,12 @@ impl Server {
         response
     }
 
-    async fn answer<B>(&self, parts: request::Parts, body: B) -> Result<Response<Body>, Status>
+    async fn answer<B>(
+        &self,
+        parts: request::Parts,
+        body: B,
+        labels: &mut Labels,
+    ) -> Result<Response<Body>, Status>
     where
         B: HttpBody + Send,
         B::Data: Send,
@@ -259,6 +320,8 @@ impl Server {
     {
         let query = Query::parse(parts.uri.query().unwrap_or_default())?;
         let target = Target::read(&parts.method, parts.uri.path(), &query)?;
+        let is_dry_run = query.get("dryRun") == "All";
+        *labels = Labels::of(&target, self.knows(&target), is_dry_run);
         let user = match parts.extensions.get::<User>() {
             Some(user) => user.clone(),
             None => self.0.authenticator.user(&parts.headers, &self.0.storage)?,
@@ -282,6 +345,26 @@ impl Server {
                 "request did not complete within the allotted timeout",
             )),
         }
+    }
+
+    /// Whether what a request names is served.
+    fn knows(&self, target: &Target) -> bool {
+        let Target::Resource(path) = target else {
+            return true;
+        };
+        let table = self.0.registry.table();
+        table
+            .find(&path.group, &path.version, &path.resource)
+            .is_some_and(|resource| {
+                path.subresource.is_empty() || resource.subresource(&path.subresource).is_some()
+            })
+    }
+
+    /// How many requests are in flight that only read, and that may write.
+    pub(crate) fn in_flight(&self) -> (usize, usize) {
+        let reads = READS_LIMIT.saturating_sub(self.0.reads.available_permits());
+        let writes = WRITES_LIMIT.saturating_sub(self.0.writes.available_permits());
+        (reads, writes)
     }
 
     /// A place among the requests in flight. A watch takes none: it lasts for an hour and idles.
@@ -320,8 +403,8 @@ impl Server {
                 let Some(resource) = found.cloned() else {
                     // A group that is served says so in words that clients parse.
                     return match table.group(&path.group) {
-                        Some(_) => Err(Status::no_such_path()),
-                        None => Ok(respond::no_such_page()),
+                        Some(group) if !group.is_custom() => Err(Status::no_such_path()),
+                        Some(_) | None => Ok(respond::no_such_page()),
                     };
                 };
                 let call = Call {
@@ -333,7 +416,20 @@ impl Server {
                     user,
                     body,
                 };
-                rest::dispatch(call).await
+                let follow_up = crd::FollowUp::of(&call);
+                let deprecation = call
+                    .resource
+                    .custom
+                    .as_ref()
+                    .and_then(|custom| custom.deprecation.clone());
+                let mut answer = rest::dispatch(call).await;
+                if let Some(follow_up) = follow_up {
+                    follow_up.run(self).await;
+                }
+                if let (Ok(response), Some(warning)) = (&mut answer, deprecation) {
+                    respond::warn(response, &[warning]);
+                }
+                answer
             }
             Target::Path { path, .. } => self.page(&parts.method, &path, &query, &parts.headers),
         }
@@ -352,7 +448,10 @@ impl Server {
         }
         let page = health::page(self, path, query)
             .or_else(|| self.0.pages.page(path, query))
-            .or_else(|| openapi::page(&self.0.registry.table(), path, query, headers))
+            .or_else(|| {
+                let table = self.0.registry.table();
+                self.0.openapi.page(&table, path, query, headers)
+            })
             .map_or_else(
                 || discovery::page(&self.0.registry.table(), path, headers),
                 |page| Ok(Some(page)),

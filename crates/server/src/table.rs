@@ -4,32 +4,36 @@ mod cells;
 mod columns;
 mod more_cells;
 
-use windlass_core::{Doc, Time, doc};
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use windlass_core::{Doc, Kind, Time, doc};
 
 pub(crate) use columns::{
     AGE, AUTOSCALER, CONFIG_MAP, CONTROLLER_REVISION, CREATED_AT, CRON_JOB, CSI_DRIVER, CSI_NODE,
-    DAEMON_SET, DEPLOYMENT, DISRUPTION_BUDGET, ENDPOINT_SLICE, ENDPOINTS, EVENT, FLOW_SCHEMA,
-    INGRESS, INGRESS_CLASS, JOB, LEASE, NAMESPACE, NETWORK_POLICY, NODE, PERSISTENT_VOLUME,
-    PERSISTENT_VOLUME_CLAIM, POD, POD_TEMPLATE, PRIORITY_CLASS, PRIORITY_LEVEL, REPLICA_SET,
-    RESOURCE_CLAIM, RESOURCE_QUOTA, RESOURCE_SLICE, ROLE_BINDING, RUNTIME_CLASS, SECRET, SERVICE,
-    STATEFUL_SET, STORAGE_CLASS, VOLUME_ATTACHMENT, WEBHOOKS,
+    CUSTOM, DAEMON_SET, DEPLOYMENT, DISRUPTION_BUDGET, ENDPOINT_SLICE, ENDPOINTS, EVENT,
+    FLOW_SCHEMA, INGRESS, INGRESS_CLASS, JOB, LEASE, NAMESPACE, NETWORK_POLICY, NODE,
+    PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD, POD_TEMPLATE, PRIORITY_CLASS, PRIORITY_LEVEL,
+    REPLICA_SET, RESOURCE_CLAIM, RESOURCE_QUOTA, RESOURCE_SLICE, ROLE_BINDING, RUNTIME_CLASS,
+    SECRET, SERVICE, STATEFUL_SET, STORAGE_CLASS, VOLUME_ATTACHMENT, WEBHOOKS,
 };
 
+use crate::crd::JsonPath;
 use crate::status::Status;
 
 /// One column of a table.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Column {
-    pub(crate) name: &'static str,
+    pub(crate) name: Cow<'static, str>,
     /// `string`, `integer`, `boolean` or `date`.
-    pub(crate) sort: &'static str,
+    pub(crate) sort: Cow<'static, str>,
     /// Zero is always shown, more only on demand.
     pub(crate) priority: i64,
     pub(crate) cell: Cell,
 }
 
 /// How a cell is made from an object.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Cell {
     /// The name of the object.
     Name,
@@ -41,6 +45,16 @@ pub(crate) enum Cell {
     Made(fn(&Doc) -> Doc),
     /// Anything that depends on the time.
     MadeNow(fn(&Doc, Time) -> Doc),
+    /// The value that a definition of a custom resource names.
+    Custom(Arc<CustomCell>),
+}
+
+/// A column of a custom resource.
+#[derive(Debug)]
+pub(crate) struct CustomCell {
+    pub(crate) path: JsonPath,
+    pub(crate) format: String,
+    pub(crate) description: String,
 }
 
 /// What is sent of each object beside its cells.
@@ -69,14 +83,14 @@ impl Include {
 /// The definitions of the columns.
 pub(crate) fn definitions(columns: &[Column]) -> Doc {
     let define = |column: &Column| {
-        let format = if matches!(column.cell, Cell::Name) {
-            "name"
-        } else {
-            ""
+        let (format, description) = match &column.cell {
+            Cell::Name => ("name", ""),
+            Cell::Custom(custom) => (custom.format.as_str(), custom.description.as_str()),
+            _ => ("", ""),
         };
         doc!({
-            "name": column.name, "type": column.sort, "format": format,
-            "description": "", "priority": column.priority
+            "name": (&*column.name), "type": (&*column.sort), "format": format,
+            "description": description, "priority": column.priority
         })
     };
     columns.iter().map(define).collect::<Vec<_>>().into()
@@ -116,17 +130,36 @@ pub(crate) fn partial_metadata(object: &Doc) -> Doc {
 }
 
 fn cell(column: &Column, object: &Doc, now: Time) -> Doc {
-    let value = match column.cell {
+    let value = match &column.cell {
         Cell::Name => object.at("/metadata/name").clone(),
         Cell::At(pointer) => object.at(pointer).clone(),
         Cell::Since(pointer) => cells::since(object.at(pointer), now),
         Cell::Made(make) => make(object),
         Cell::MadeNow(make) => make(object, now),
+        Cell::Custom(custom) => return custom_cell(custom, &column.sort, object, now),
     };
-    match column.sort {
+    match &*column.sort {
         _ if !value.is_null() => value,
         "integer" => Doc::from(0),
         "boolean" => Doc::from(false),
         _ => Doc::from("<none>"),
+    }
+}
+
+/// The first value that the path of a column leads to, as its type says.
+fn custom_cell(custom: &CustomCell, sort: &str, object: &Doc, now: Time) -> Doc {
+    let Some(value) = custom.path.find(object).first().copied().cloned() else {
+        return Doc::NULL;
+    };
+    match (sort, value.kind()) {
+        ("integer", Kind::Float(number)) => Doc::from(number as i64),
+        ("integer", Kind::Int(_) | Kind::UInt(_))
+        | ("number", Kind::Int(_) | Kind::UInt(_) | Kind::Float(_))
+        | ("boolean", Kind::Bool(_))
+        | ("string", Kind::Str(_)) => value,
+        ("string", Kind::Null) => Doc::NULL,
+        ("string", _) => value.to_string().into(),
+        ("date", Kind::Str(_)) => cells::since(&value, now),
+        _ => Doc::NULL,
     }
 }

@@ -11,6 +11,7 @@ use windlass_runtime::{Action, Context, Controller, EventType, Result};
 use windlass_testing::Cluster;
 
 const CONFIG_MAPS: Gvr = Gvr::constant("", "v1", "configmaps");
+const DEPLOYMENTS: Gvr = Gvr::constant("apps", "v1", "deployments");
 
 fn config_map(name: &str) -> Doc {
     doc!({
@@ -131,4 +132,23 @@ async fn other_programs_reach_the_cluster_by_its_kubeconfig() {
     let client = RestClient::connect(&config).await.unwrap();
     let version = DiscoveryClient::new(client).server_version().await.unwrap();
     assert_eq!(version.str_at("/major"), "1");
+}
+
+#[tokio::test(start_paused = true)]
+async fn built_in_controllers_are_switched_on_by_name() {
+    let deployment = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web},
+        spec: {replicas: 2, selector: {matchLabels: {app: web}}, template: {
+            metadata: {labels: {app: web}}, spec: {containers: [{name: web, image: nginx}]}}}}";
+    let ready = async |c: &Cluster| {
+        let deployment = c.find(&DEPLOYMENTS, "default/web").await.unwrap();
+        deployment.at("/status/readyReplicas").as_i64()
+    };
+    let all = Cluster::builder().controllers(["*"]).start().await;
+    all.create_yaml(deployment).await;
+    all.until(async |c| ready(c).await == Some(2)).await;
+
+    let none = Cluster::start().await;
+    none.create_yaml(deployment).await;
+    none.pass(Duration::from_secs(60)).await;
+    assert_eq!(ready(&none).await, None);
 }

@@ -48,6 +48,14 @@ fn join(managers: &mut Managers, first: &Manager, next: &Manager) {
     let newer = managers.remove(next).or_else(|| older.clone());
     if let (Some(older), Some(newer)) = (older, newer) {
         let set = newer.set.clone().union(&older.set);
-        managers.insert(bucket, Owned { set, ..newer });
+        let source = None;
+        managers.insert(
+            bucket,
+            Owned {
+                set,
+                source,
+                ..newer
+            },
+        );
     }
 }

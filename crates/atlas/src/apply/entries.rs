@@ -52,6 +52,28 @@ pub(super) struct Owned {
     pub(super) set: FieldSet,
     pub(super) api_version: String,
     pub(super) time: Option<Time>,
+    /// The set as it was read, while it is unchanged.
+    pub(super) source: Option<Doc>,
+}
+
+impl Owned {
+    /// A set that was not read from anywhere.
+    pub(super) fn new(set: FieldSet, api_version: &str, time: Option<Time>) -> Self {
+        Self {
+            set,
+            api_version: api_version.to_owned(),
+            time,
+            source: None,
+        }
+    }
+
+    /// Takes fields away.
+    pub(super) fn lose(&mut self, fields: &FieldSet) {
+        if self.set.intersects(fields) {
+            self.set = self.set.difference(fields);
+            self.source = None;
+        }
+    }
 }
 
 pub(super) type Managers = BTreeMap<Manager, Owned>;
@@ -111,6 +133,7 @@ pub(super) fn decode(entries: &[Doc]) -> Result<Managers, ManagedFieldsError> {
             },
             api_version,
             time: read_time(entry.str_at("/time"))?,
+            source: Some(entry.at("/fieldsV1").clone()).filter(|tree| !tree.is_null()),
         };
         managers.insert(manager, owned);
     }
@@ -138,7 +161,8 @@ pub(super) fn encode(managers: &Managers) -> Vec<Doc> {
         (manager.operation, seconds, name, api_version, subresource)
     });
     let entries = sorted.into_iter().map(|(manager, owned)| {
-        let fields = owned.set.encode();
+        let fields = owned.source.clone();
+        let fields = fields.unwrap_or_else(|| owned.set.encode());
         entry(manager, &owned.api_version, fields, owned.time)
     });
     entries.collect()

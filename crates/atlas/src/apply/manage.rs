@@ -107,11 +107,9 @@ fn merge_in<S: Schema>(
     }
     let me = manager_of(write, Operation::Apply);
     let last = managers.remove(&me);
-    let mut owned = Owned {
-        set: fields_of(schema, config).difference_below(write.ignored),
-        api_version: write.api_version.to_owned(),
-        time: last.as_ref().and_then(|last| last.time),
-    };
+    let set = fields_of(schema, config).difference_below(write.ignored);
+    let time = last.as_ref().and_then(|last| last.time);
+    let mut owned = Owned::new(set, write.api_version, time);
     let merged = merge(schema, &live, config);
     let merged = prune(schema, merged, &managers, &owned.set, last.as_ref());
     give_way(schema, &live, &merged, &mut managers, write.ignored, force)?;
@@ -138,6 +136,11 @@ pub fn track<S: Schema>(schema: S, live: Option<&Doc>, new: &Doc, write: &Write<
     let blank = blank(schema, new);
     let is_update = live.is_some();
     let live = live.unwrap_or(&blank);
+    let said = new.at(MANAGED_FIELDS);
+    let says_nothing = said.is_null() || said == live.at(MANAGED_FIELDS);
+    if is_update && says_nothing && without_managed_fields(new) == without_managed_fields(live) {
+        return live.clone();
+    }
     let mut managers = managers_to_start_from(live, new, write);
     let new = without_managed_fields(new);
     // An object that was never tracked stays so until it is first applied to.
@@ -153,10 +156,11 @@ pub fn track<S: Schema>(schema: S, live: Option<&Doc>, new: &Doc, write: &Write<
 /// Attributes all of a new object to who made it, as [`track`] without a live object does; what
 /// objects like it set is taken from the memory.
 pub fn create<S: Schema>(schema: S, new: &Doc, write: &Write<'_>, memory: &Creations) -> Doc {
-    if !new.at(MANAGED_FIELDS).is_null() {
-        return track(schema, None, new, write);
-    }
     let essence = memo::essence(new, NEVER_OWNED, write.ignored);
+    let essence = essence.filter(|_| new.at(MANAGED_FIELDS).is_null());
+    let Some(essence) = essence else {
+        return track(schema, None, new, write);
+    };
     let fields = memory.fields(essence, || {
         let mut managers = Managers::new();
         let (old, new) = (blank(schema, new), schema.canonical(new));
@@ -222,24 +226,20 @@ fn attribute<S: Schema>(
     write: &Write<'_>,
 ) {
     let changes = Comparison::of(schema, old, new).without(write.ignored);
+    let taken = changes.modified.union(&changes.added);
     for owned in managers.values_mut() {
-        let lost = changes.modified.clone().union(&changes.added);
-        owned.set = owned.set.difference(&lost).difference(&changes.removed);
+        owned.lose(&taken);
+        owned.lose(&changes.removed);
     }
     managers.retain(|_, owned| !owned.set.is_empty());
-    let taken = changes.modified.union(&changes.added);
     let taken = taken.difference(&FieldSet::of_fields(NEVER_OWNED));
     if taken.is_empty() {
         return;
     }
     let me = manager_of(write, Operation::Update);
     let before = managers.remove(&me).map_or_else(FieldSet::new, |it| it.set);
-    let owned = Owned {
-        set: before.union(&taken),
-        api_version: write.api_version.to_owned(),
-        time: Some(write.time),
-    };
-    managers.insert(me, owned);
+    let set = before.union(&taken);
+    managers.insert(me, Owned::new(set, write.api_version, Some(write.time)));
 }
 
 /// Takes from other managers what an apply changes, or refuses.
@@ -260,7 +260,8 @@ fn give_way<S: Schema>(
             manager: manager.to_string(),
             field,
         }));
-        owned.set = owned.set.difference(&disputed).difference(&changes.removed);
+        owned.lose(&disputed);
+        owned.lose(&changes.removed);
     }
     managers.retain(|_, owned| !owned.set.is_empty());
     if force || conflicts.is_empty() {

@@ -9,7 +9,7 @@ use windlass_core::{Doc, Object};
 use super::set::FieldSet;
 
 /// How many sorts of new objects are remembered.
-pub const CREATIONS_LIMIT: usize = 1024;
+pub const CREATIONS_LIMIT: usize = 128;
 
 /// Remembers the fields of new objects: a thousand pods of one template set the same ones, and
 /// their set is worked out once.
@@ -46,26 +46,43 @@ impl fmt::Debug for Creations {
     }
 }
 
-/// An object without what nobody owns: what its field set follows from.
-pub(super) fn essence(object: &Doc, never_owned: &[&[&str]], ignored: &FieldSet) -> Doc {
-    let Some(fields) = object.as_object() else {
-        return object.clone();
+/// What the field set of an object follows from: the object without what nobody owns, and of its
+/// labels and annotations only the keys. `None` for objects that are not made from templates.
+pub(super) fn essence(object: &Doc, never_owned: &[&[&str]], ignored: &FieldSet) -> Option<Doc> {
+    let fields = object.as_object().filter(|it| it.get("spec").is_some())?;
+    let left = fields.iter().filter(|(key, _)| !ignored.has_field(key));
+    let left = left.map(|(key, value)| match value.as_object() {
+        Some(metadata) if *key == "metadata" => (key.clone(), owned(metadata, never_owned)),
+        Some(spec) if *key == "spec" => (key.clone(), without_texts(spec)),
+        _ => (key.clone(), value.clone()),
+    });
+    Some(left.collect::<Object>().into())
+}
+
+/// Metadata without what nobody owns.
+fn owned(metadata: &Object, never_owned: &[&[&str]]) -> Doc {
+    let is_unowned = |name: &str| {
+        let is_it = |path: &&[&str]| matches!(path, ["metadata", last] if *last == name);
+        never_owned.iter().any(is_it)
     };
-    let unowned = |name: &str| {
-        let is_it = |path: &&&[&str]| matches!(path, ["metadata", last] if *last == name);
-        never_owned.iter().find(is_it).is_some()
-    };
-    let left = fields.iter().filter_map(|(key, value)| {
-        let is_ignored = ignored.has_field(key);
-        match (is_ignored, value.as_object()) {
-            (true, _) => None,
-            (false, Some(metadata)) if *key == "metadata" => {
-                let owned = metadata.iter().filter(|(key, _)| !unowned(key));
-                let owned = owned.map(|(key, value)| (key.clone(), value.clone()));
-                Some((key.clone(), owned.collect::<Object>().into()))
-            }
-            (false, _) => Some((key.clone(), value.clone())),
+    let left = metadata.iter().filter(|(key, _)| !is_unowned(key));
+    let left = left.map(|(key, value)| match value.as_object() {
+        Some(map) if *key == "labels" || *key == "annotations" => {
+            let keys = map.keys().iter().cloned().map(Doc::from);
+            (key.clone(), keys.collect::<Vec<Doc>>().into())
         }
+        _ => (key.clone(), value.clone()),
     });
     left.collect::<Object>().into()
+}
+
+/// A spec whose texts all say the same: that there is one is owned, whatever it says. So pods of
+/// one template are equal though each is on another node.
+fn without_texts(spec: &Object) -> Doc {
+    let alike = |value: &Doc| match value.as_str() {
+        Some(text) if !text.is_empty() => Doc::from(true),
+        _ => value.clone(),
+    };
+    let fields = spec.iter().map(|(key, value)| (key.clone(), alike(value)));
+    fields.collect::<Object>().into()
 }

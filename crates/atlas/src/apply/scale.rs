@@ -42,12 +42,8 @@ pub fn scale_entries(
         if manager.operation == Operation::Update {
             SCALE.clone_into(&mut manager.api_version);
         }
-        let owned = Owned {
-            set: FieldSet::of_fields(&[REPLICAS]),
-            api_version: SCALE.to_owned(),
-            time: owned.time,
-        };
-        managers.insert(manager, owned);
+        let set = FieldSet::of_fields(&[REPLICAS]);
+        managers.insert(manager, Owned::new(set, SCALE, owned.time));
     }
     Ok(entries::encode(&managers))
 }
@@ -68,7 +64,7 @@ pub fn parent_entries(
         let has_replicas = !owned.set.intersection(&replicas).is_empty();
         // Updaters of the scale are told apart from those of the parent by their version.
         if has_replicas && from_scale.remove(&manager).is_none() {
-            owned.set = owned.set.difference(&replicas);
+            owned.lose(&replicas);
         }
         if !owned.set.is_empty() {
             managers.insert(manager, owned);
@@ -88,12 +84,8 @@ pub fn parent_entries(
         if manager.operation == Operation::Update {
             paths.api_version.clone_into(&mut manager.api_version);
         }
-        let owned = Owned {
-            set: replicas.clone(),
-            api_version: paths.api_version.to_owned(),
-            // Upstream keeps no time of what came through a scale.
-            time: None,
-        };
+        // Upstream keeps no time of what came through a scale.
+        let owned = Owned::new(replicas.clone(), paths.api_version, None);
         managers.insert(manager, owned);
     }
     Ok(entries::encode(&managers))

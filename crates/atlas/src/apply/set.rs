@@ -94,6 +94,20 @@ impl FieldSet {
         }
     }
 
+    /// Whether something is in both sets.
+    #[must_use]
+    pub fn intersects(&self, other: &Self) -> bool {
+        let (few, many) = match self.members.len() < other.members.len() {
+            true => (&self.members, &other.members),
+            false => (&other.members, &self.members),
+        };
+        few.iter().any(|step| many.contains(step))
+            || other.children.iter().any(|(step, theirs)| {
+                let ours = self.children.get(step);
+                ours.is_some_and(|ours| ours.intersects(theirs))
+            })
+    }
+
     /// What is in this set and not in the other.
     #[must_use]
     pub fn difference(&self, other: &Self) -> Self {

@@ -131,3 +131,171 @@ fn unreadable_managed_fields_refuse_an_apply_and_do_not_stop_an_update() {
     );
     assert!(managers(&tracked).is_empty());
 }
+
+fn pod_schema() -> AtlasSchema {
+    let pod = Gvk::constant("", "v1", "Pod");
+    AtlasSchema::of(Atlas::kind(&pod).expect("a built-in kind"))
+}
+
+fn pod(name: &str, image: &str) -> Doc {
+    doc!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": { "name": name, "labels": { "app": "web" } },
+        "spec": { "containers": [{ "name": "main", "image": image }] },
+        "status": { "phase": "Running" }
+    })
+}
+
+#[test]
+fn creation_from_memory_is_the_same_as_tracking() {
+    let ignored = FieldSet::of_fields(&[&["status"]]);
+    let memory = Creations::default();
+    for (second, (name, image)) in [("a", "x"), ("b", "x"), ("c", "y")].iter().enumerate() {
+        let second = i64::try_from(second).expect("a small number");
+        let (object, write) = (pod(name, image), write("maker", second, &ignored));
+        let made = create(pod_schema(), &object, &write, &memory);
+        assert_eq!(made, track(pod_schema(), None, &object, &write));
+    }
+    assert_eq!(format!("{memory:?}"), "Creations { known: 2 }");
+}
+
+#[test]
+fn memory_of_creations_is_bounded() {
+    let none = FieldSet::new();
+    let memory = Creations::default();
+    for at in 0..=CREATIONS_LIMIT {
+        let labels = doc!({}).with(&format!("/l{at}"), "x").expect("an object");
+        let object = with_labels(&labels)
+            .with("/spec", doc!({}))
+            .expect("an object");
+        create(schema(), &object, &write("maker", 1, &none), &memory);
+    }
+    assert_eq!(format!("{memory:?}"), "Creations { known: 1 }");
+}
+
+#[test]
+fn creation_without_fields_has_no_manager() {
+    let none = FieldSet::new();
+    let object =
+        doc!({ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "a" } });
+    let made = create(
+        schema(),
+        &object,
+        &write("maker", 1, &none),
+        &Creations::default(),
+    );
+    assert_eq!(made, object);
+}
+
+const PATHS: ScalePaths<'_> = ScalePaths {
+    api_version: "apps/v1",
+    replicas: &[("apps/v1", &["spec", "replicas"])],
+};
+
+fn updated_by(manager: &str, fields: Doc) -> Doc {
+    doc!({
+        "manager": manager, "operation": "Update", "apiVersion": "apps/v1",
+        "time": "1970-01-01T00:00:01Z", "fieldsType": "FieldsV1", "fieldsV1": fields
+    })
+}
+
+#[test]
+fn scale_shows_who_set_the_replicas() {
+    let parent = [
+        updated_by(
+            "one",
+            doc!({ "f:spec": { "f:replicas": {}, "f:paused": {} } }),
+        ),
+        updated_by("two", doc!({ "f:spec": { "f:paused": {} } })),
+    ];
+    let shown = scale_entries(&parent, &PATHS).expect("entries");
+    assert_eq!(shown.len(), 1);
+    assert_eq!(shown[0].at("/manager"), "one");
+    assert_eq!(shown[0].at("/apiVersion"), "autoscaling/v1");
+    let fields = doc!({ "f:spec": { "f:replicas": {} } });
+    assert_eq!(shown[0].at("/fieldsV1"), &fields);
+}
+
+#[test]
+fn writer_of_a_scale_takes_the_replicas_from_the_parent() {
+    let fields = doc!({ "f:spec": { "f:replicas": {}, "f:paused": {} } });
+    let parent = [updated_by("one", fields)];
+    let scale = [doc!({
+        "manager": "scaler", "operation": "Update", "apiVersion": "autoscaling/v1",
+        "fieldsType": "FieldsV1", "fieldsV1": { "f:spec": { "f:replicas": {} } },
+        "subresource": "scale"
+    })];
+    let entries = parent_entries(&parent, &scale, &PATHS).expect("entries");
+    let found: Vec<(&str, &str)> = entries
+        .iter()
+        .map(|entry| (entry.str_at("/manager"), entry.str_at("/apiVersion")))
+        .collect();
+    assert_eq!(found, [("scaler", "apps/v1"), ("one", "apps/v1")]);
+    assert_eq!(
+        entries[1].at("/fieldsV1"),
+        &doc!({ "f:spec": { "f:paused": {} } })
+    );
+}
+
+#[test]
+fn unknown_kind_merges_maps_and_replaces_lists() {
+    let none = FieldSet::new();
+    let config = |spec: Doc| doc!({ "apiVersion": "a/v1", "kind": "B", "metadata": { "name": "b" }, "spec": spec });
+    let one = config(doc!({ "map": { "x": 1 }, "list": [1, 2] }));
+    let schema: &dyn Merging = &Deduced;
+    let live = schema
+        .apply(None, &one, &write("one", 1, &none), false)
+        .expect("no conflict");
+    let two = config(doc!({ "map": { "y": 2 } }));
+    let both = schema
+        .apply(Some(&live), &two, &write("two", 2, &none), false)
+        .expect("no conflict");
+    assert_eq!(both.at("/spec/map"), &doc!({ "x": 1, "y": 2 }));
+    let other = config(doc!({ "list": [3] }));
+    let refused = schema.apply(Some(&both), &other, &write("two", 3, &none), false);
+    let conflicts = refused.expect_err("another list").to_string();
+    assert_eq!(
+        conflicts,
+        "Apply failed with 1 conflict: conflict with \"one\": .spec.list"
+    );
+}
+
+#[test]
+fn wrong_types_are_named_in_the_words_of_go() {
+    let none = FieldSet::new();
+    let fault = |spec: Doc| {
+        let config = doc!({ "apiVersion": "apps/v1", "kind": "Deployment", "spec": spec });
+        let applied = apply(schema(), None, &config, &write("me", 1, &none), false);
+        applied.expect_err("a wrong type").to_string()
+    };
+    let table = [
+        (
+            doc!({ "replicas": "3" }),
+            ".spec.replicas: expected numeric (int or float), got string",
+        ),
+        (
+            doc!({ "replicas": [] }),
+            ".spec.replicas: expected numeric (int or float), got []interface {}",
+        ),
+        (
+            doc!({ "paused": "x" }),
+            ".spec.paused: expected boolean, got &{x}",
+        ),
+        (
+            doc!({ "selector": [1] }),
+            ".spec.selector: expected map, got &{[1]}",
+        ),
+        (
+            doc!({ "strategy": { "type": { "a": [1.5, null] } } }),
+            ".spec.strategy.type: expected string, got &value.valueUnstructured{Value:\
+             map[string]interface {}{\"a\":[]interface {}{1.5, interface {}(nil)}}}",
+        ),
+        (
+            doc!({ "template": { "spec": { "containers": { "a": { "b": true } } } } }),
+            ".spec.template.spec.containers: expected list, got &{map[a:map[b:true]]}",
+        ),
+    ];
+    for (spec, expected) in table {
+        assert_eq!(fault(spec), expected);
+    }
+}

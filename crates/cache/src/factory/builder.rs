@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use windlass_client::{ListOptions, RestClient, WatchOptions};
 use windlass_core::{Doc, Env, Gvr, Prune};
 
@@ -10,6 +10,7 @@ use super::{InformerFactory, InformerSpec, Options, Shared, Sources};
 use crate::{
     fifo::TransformError,
     metrics::Metrics,
+    reflector::STARTS_LIMIT,
     resource::{ResourceSource, Tweak},
     source::ListWatch,
 };
@@ -41,6 +42,7 @@ impl FactoryBuilder {
                 transform: None,
                 metrics: None,
                 memory_budget: None,
+                starts: Arc::new(Semaphore::new(STARTS_LIMIT)),
             },
         }
     }
@@ -87,6 +89,13 @@ impl FactoryBuilder {
     /// Warns when the cache of one resource takes more than this many bytes.
     pub fn memory_budget(mut self, bytes: usize) -> Self {
         self.options.memory_budget = Some(bytes);
+        self
+    }
+
+    /// How many informers read a complete state at the same time; the others wait for their turn.
+    /// At least one, and [`STARTS_LIMIT`] unless told otherwise.
+    pub fn starts_limit(mut self, limit: usize) -> Self {
+        self.options.starts = Arc::new(Semaphore::new(limit.max(1)));
         self
     }
 

@@ -42,6 +42,9 @@ pub enum Phase {
     /// It has not started.
     #[default]
     Idle,
+    /// It waits until fewer others read a complete state (see
+    /// [`STARTS_LIMIT`](crate::STARTS_LIMIT)).
+    InLine,
     /// It reads a list.
     Listing,
     /// It reads the objects that a watch begins with.

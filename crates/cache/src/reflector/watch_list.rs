@@ -29,6 +29,7 @@ impl Reflector {
         let mut streams = 0;
         self.verb = "watch";
         loop {
+            self.admit().await;
             let started = Instant::now();
             let outcome = match self.source.watch(self.watch_list_request()).await {
                 Ok(watch) => self.collect(watch).await,

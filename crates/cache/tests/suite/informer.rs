@@ -22,7 +22,7 @@ use crate::{
 
 const PODS: Gvr = Gvr::constant("", "v1", "pods");
 
-fn builder(world: &World) -> InformerBuilder {
+pub(crate) fn builder(world: &World) -> InformerBuilder {
     InformerBuilder::new(world.source(), PODS).env(Env::seeded(1))
 }
 
@@ -31,12 +31,12 @@ fn informer(world: &World) -> SharedInformer {
 }
 
 /// A running informer, which stops when this is dropped or told to.
-struct Running {
+pub(crate) struct Running {
     stop: Option<oneshot::Sender<()>>,
     run: JoinHandle<()>,
 }
 
-fn run(informer: &SharedInformer) -> Running {
+pub(crate) fn run(informer: &SharedInformer) -> Running {
     let (stop, stopped) = oneshot::channel();
     let informer = informer.clone();
     let run = tokio::spawn(async move {
@@ -52,21 +52,21 @@ fn run(informer: &SharedInformer) -> Running {
 }
 
 impl Running {
-    async fn stop(mut self) {
+    pub(crate) async fn stop(mut self) {
         drop(self.stop.take());
         self.run.await.unwrap();
     }
 }
 
-async fn settle() {
+pub(crate) async fn settle() {
     sleep(Duration::from_millis(1)).await;
 }
 
-fn seconds(seconds: u64) -> Duration {
+pub(crate) fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-fn every(period: u64) -> HandlerOptions {
+pub(crate) fn every(period: u64) -> HandlerOptions {
     HandlerOptions {
         resync: Some(seconds(period)),
         ..HandlerOptions::default()

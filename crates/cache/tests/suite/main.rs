@@ -5,10 +5,12 @@
 )]
 
 mod derived;
+mod edges;
 mod factory;
 mod fifo;
 mod indexer;
 mod informer;
+mod logged;
 mod properties;
 mod recorder;
 mod reflector;

@@ -225,15 +225,16 @@ impl Writer {
                 let options = DeleteOptions::uid(object.meta().uid().as_str());
                 let deleted = api.delete(&name, &options).await;
                 // The answer does not tell the revision of a deletion.
-                return self.answered_delete(&name, deleted.map(drop));
+                return self.answered_delete(&name, &deleted.map(drop));
             }
             Some(object) => {
                 let object = object.with("/data/value", step.to_string()).unwrap();
                 api.update(&object, &options).await
             }
         };
-        let Ok(object) = answer else {
-            return refuse_status(answer.map(drop));
+        let object = match answer {
+            Ok(object) => object,
+            Err(error) => return unanswered(&error),
         };
         self.acknowledged.push(Seen {
             revision: revision_of(&object),
@@ -245,9 +246,9 @@ impl Writer {
         true
     }
 
-    fn answered_delete(&mut self, name: &str, answer: Result<(), windlass_client::Error>) -> bool {
-        if answer.is_err() {
-            return refuse_status(answer);
+    fn answered_delete(&mut self, name: &str, answer: &Result<(), windlass_client::Error>) -> bool {
+        if let Err(error) = answer {
+            return unanswered(error);
         }
         self.objects.remove(name);
         self.unanswered = None;
@@ -285,10 +286,8 @@ impl Writer {
 }
 
 /// A write may fail only because the server is gone: nobody else writes these objects.
-fn refuse_status(answer: Result<(), windlass_client::Error>) -> bool {
-    if let Err(error) = &answer
-        && let Some(status) = error.status()
-    {
+fn unanswered(error: &windlass_client::Error) -> bool {
+    if let Some(status) = error.status() {
         panic!("a write was refused: {status:?}");
     }
     false

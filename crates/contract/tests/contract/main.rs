@@ -10,6 +10,7 @@ mod create;
 mod defaults;
 mod delete;
 mod delete_collection;
+mod device_rules;
 mod devices;
 mod discovery;
 mod dry_run;

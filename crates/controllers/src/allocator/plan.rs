@@ -5,6 +5,7 @@ use std::sync::Arc;
 use windlass_core::{Doc, Key, Str};
 
 use super::{
+    DEVICES_LIMIT,
     error::AllocateError,
     selectors::{Program, Selectors},
 };
@@ -27,6 +28,8 @@ pub struct Plan {
     pub(super) claims: Vec<ClaimPlan>,
     /// The constraints of all claims.
     pub(super) constraints: Vec<Constraint>,
+    /// Whether nothing but a free device can meet the first request, and nothing else is wrong.
+    pub(super) needs_free_device: bool,
 }
 
 #[derive(Debug)]
@@ -106,6 +109,7 @@ impl Plan {
         let mut plan = Self {
             claims: Vec::with_capacity(claims.len()),
             constraints: Vec::new(),
+            needs_free_device: false,
         };
         let mut reader = Reader {
             classes,
@@ -115,7 +119,32 @@ impl Plan {
         for claim in claims {
             plan.add(claim, &mut reader)?;
         }
+        plan.needs_free_device = plan.begins_with_need() && plan.is_small();
         Ok(plan)
+    }
+
+    /// Whether the first request needs a device for itself, whichever alternative is taken.
+    fn begins_with_need(&self) -> bool {
+        let first = self.claims.first().and_then(|claim| claim.requests.first());
+        first.is_some_and(|request| {
+            let mut alternatives = request.alternatives.iter();
+            alternatives.all(|one| !one.is_admin && one.amount != Amount::Exactly(0))
+        })
+    }
+
+    /// Whether no claim asks for too many devices, or for all there are.
+    fn is_small(&self) -> bool {
+        let most = |request: &RequestPlan| {
+            let needs = request.alternatives.iter().map(|one| match one.amount {
+                Amount::Exactly(count) => count,
+                Amount::All => usize::MAX,
+            });
+            needs.max().unwrap_or(0)
+        };
+        self.claims.iter().all(|claim| {
+            let needs = claim.requests.iter().map(most);
+            needs.fold(0, usize::saturating_add) <= DEVICES_LIMIT
+        })
     }
 
     fn add(&mut self, claim: &Doc, reader: &mut Reader<'_>) -> Result<(), AllocateError> {

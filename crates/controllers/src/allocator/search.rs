@@ -67,8 +67,8 @@ pub enum Outcome {
         /// The sum over all lists of eight minus the position of what was chosen.
         score: i64,
     },
-    /// The claims cannot be met here.
-    Refused(Refusal),
+    /// The claims cannot be met here. [`Plan::explain`] says why.
+    Refused,
 }
 
 /// A device that was chosen.
@@ -100,6 +100,9 @@ impl Plan {
         deadline: &Deadline<'_>,
     ) -> Result<Outcome, AllocateError> {
         let pools = inventory.pools_of(node)?;
+        if self.is_hopeless(&pools, in_use) {
+            return Ok(Outcome::Refused);
+        }
         let candidates = Candidates::new(self, &pools, in_use);
         let mut search = Search::new(self, &candidates, deadline);
         search.check(&pools)?;
@@ -114,12 +117,37 @@ impl Plan {
         {
             return Err(AllocateError::InvalidPools);
         }
-        Ok(Outcome::Refused(Refusal::new(
-            self,
-            &candidates,
-            &pools,
-            node,
-        )))
+        Ok(Outcome::Refused)
+    }
+
+    /// Why the claims cannot be met on a node.
+    ///
+    /// # Errors
+    /// When the selector of a slice cannot be understood.
+    pub fn explain(
+        &self,
+        inventory: &Inventory,
+        in_use: InUse<'_>,
+        node: &Doc,
+    ) -> Result<Refusal, AllocateError> {
+        let pools = inventory.pools_of(node)?;
+        let candidates = Candidates::new(self, &pools, in_use);
+        Ok(Refusal::new(self, &candidates, &pools, node))
+    }
+
+    /// Whether every device is in use, and the claims begin with a request for one that is not.
+    /// Most nodes of a busy cluster are like that, and no selector needs to be asked.
+    fn is_hopeless(&self, pools: &[Pool], in_use: InUse<'_>) -> bool {
+        let is_valid = |pool: &Pool| !matches!(pool.state, PoolState::Invalid(_));
+        let complete = pools
+            .iter()
+            .filter(|pool| pool.state == PoolState::Complete);
+        let mut devices = complete
+            .flat_map(|pool| &pool.slices)
+            .flat_map(|slice| &slice.devices);
+        self.needs_free_device
+            && pools.iter().all(is_valid)
+            && devices.all(|device| in_use(&device.id))
     }
 }
 

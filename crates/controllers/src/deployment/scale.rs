@@ -255,6 +255,24 @@ mod tests {
     }
 
     #[test]
+    fn what_is_shared_out_is_all_there_is() {
+        let env = windlass_core::Env::seeded(7);
+        let random = |bound: u64| i64::try_from(env.random_below(bound)).unwrap();
+        for _ in 0..2000 {
+            let sizes: Vec<i64> = (0..=random(5)).map(|_| 1 + random(40)).collect();
+            let (before, replicas, surge) = (sizes.iter().sum(), random(120), random(20));
+            let after = scaled(before, replicas, surge, &sizes);
+            let allowed = if replicas == 0 { 0 } else { replicas + surge };
+            assert!(after.iter().all(|size| *size >= 0));
+            assert_eq!(
+                after.iter().sum::<i64>(),
+                allowed,
+                "{sizes:?} to {replicas}+{surge}"
+            );
+        }
+    }
+
+    #[test]
     fn sets_without_an_annotation_are_measured_by_the_status() {
         let share = Share {
             size: 4,

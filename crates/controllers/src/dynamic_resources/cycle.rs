@@ -91,25 +91,28 @@ impl Cycle {
             Some(Ok(plan)) => plan,
             Some(Err(error)) => return Err(Refusal::Error(error.to_string())),
         };
-        let outcome = {
+        let is_explained = self.shared.options.explains && self.refusals.len() < EXPLAINED_LIMIT;
+        let (outcome, explanation) = {
             let inventory = self.shared.inventory.read();
             let tracker = self.shared.tracker.lock();
             let in_use = |device: &DeviceId| tracker.is_in_use(device);
             let elapsed = || self.shared.env.elapsed();
             let deadline = Deadline::after(self.shared.options.filter_timeout, &elapsed);
-            plan.allocate(&inventory, &in_use, &node.node, &deadline)
+            let outcome = plan.allocate(&inventory, &in_use, &node.node, &deadline);
+            let is_refused = matches!(outcome, Ok(Outcome::Refused));
+            let explain = || plan.explain(&inventory, &in_use, &node.node).ok();
+            let explanation = (is_refused && is_explained).then(explain).flatten();
+            (outcome, explanation)
         };
+        self.refusals.extend(explanation.map(|why| why.to_string()));
         match outcome {
             Ok(Outcome::Fits { allocations, score }) => {
                 let found = (allocations, score);
                 self.found.insert(node.name().to_owned(), found);
                 Ok(())
             }
-            Ok(Outcome::Refused(refusal)) => {
+            Ok(Outcome::Refused) => {
                 self.refused_count += 1;
-                if self.refusals.len() < EXPLAINED_LIMIT {
-                    self.refusals.push(refusal.to_string());
-                }
                 Err(Refusal::Unresolvable(
                     "cannot allocate all claims".to_owned(),
                 ))
@@ -156,7 +159,7 @@ impl Cycle {
 
     /// Tells the owner of the pod what the short reason does not.
     fn explain(&self) {
-        if self.refusals.is_empty() || !self.shared.options.explains {
+        if self.refusals.is_empty() {
             return;
         }
         let mut text = self.refusals.join(" | ");

@@ -1,7 +1,8 @@
 //! Who has which device.
 
-use std::{collections::HashMap, fmt};
+use std::fmt;
 
+use foldhash::fast::RandomState;
 use windlass_core::{Doc, Key, Uid};
 
 use crate::{allocator::DeviceId, claims::is_allocated};
@@ -16,6 +17,9 @@ pub(super) struct Tracker {
     /// How many claims have a device, those in flight included.
     users: HashMap<DeviceId, u32>,
 }
+
+/// Nothing is shown in the order of these.
+type HashMap<K, V> = hashbrown::HashMap<K, V, RandomState>;
 
 /// A claim in two versions.
 struct Known {

@@ -118,7 +118,8 @@ impl Collector {
             self.remove_finalizer(&item.identity, FOREGROUND).await?;
             return Ok(Found::Done);
         }
-        if live.at("/metadata/ownerReferences").items().is_empty() {
+        // What is on its way out already goes without us; the watch will show how.
+        if live.meta().is_deleting() || live.meta().owner_refs().next().is_none() {
             return Ok(Found::Done);
         }
         let references = self.classify(&item.identity, &live).await?;
@@ -156,7 +157,8 @@ impl Collector {
             }
             return Ok(Found::Done);
         }
-        if !references.waiting.is_empty() && item.has_dependents {
+        let may_have_dependents = || item.has_dependents || self.is_partly_unknown(identity);
+        if !references.waiting.is_empty() && may_have_dependents() {
             if self.may_be_cycle(&identity.uid) {
                 self.unblock_owners(identity, live).await?;
                 // The version has changed with that, and what was decided has not.

@@ -55,6 +55,11 @@ pub(super) struct Monitor {
 }
 
 impl Monitor {
+    /// Whether the graph has everything that existed when the watch began.
+    pub(super) fn has_synced(&self) -> bool {
+        self.registration.has_synced()
+    }
+
     /// Whether everything up to a revision is in the graph.
     pub(super) fn has_reached(&self, revision: &Revision) -> bool {
         // In this order: what is in the cache has been told to the handler before.

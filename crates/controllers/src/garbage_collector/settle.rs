@@ -41,6 +41,18 @@ const USUAL: [(&str, &str, &str); 10] = [
     ("Service", "v1", "endpointslices"),
 ];
 
+/// A resource that may hold dependents.
+struct Candidate {
+    gvr: Gvr,
+    is_likely: bool,
+}
+
+fn is_usual(owner: &Identity, gvr: &Gvr) -> bool {
+    USUAL.iter().any(|(kind, api_version, resource)| {
+        owner.kind == *kind && owner.api_version == *api_version && gvr.resource() == *resource
+    })
+}
+
 /// Where a list was taken: a resource, and a namespace or all.
 type Place = (Gvr, Str);
 
@@ -83,43 +95,57 @@ impl Collector {
         let Some(revision) = live.meta().revision() else {
             return Ok(());
         };
-        for gvr in self.unsettled(owner, &revision) {
-            if self.refers(&gvr, owner, &revision, is_blocking).await? {
-                return Err(Failure::Unsettled(owner.clone()));
+        for Candidate { gvr, is_likely } in self.candidates(owner, &revision) {
+            match self.refers(&gvr, owner, &revision, is_blocking).await {
+                Ok(false) => {}
+                Ok(true) => return Err(Failure::Unsettled(owner.clone())),
+                Err(failure) if is_likely => return Err(failure),
+                // A kind that can neither be watched nor listed must not hold all owners for ever.
+                Err(failure) => {
+                    tracing::debug!(%owner, resource = %gvr, %failure, "not known to be settled");
+                }
             }
         }
         Ok(())
     }
 
-    /// The resources that may hold dependents of an owner and whose watches are behind.
-    fn unsettled(&self, owner: &Identity, revision: &Revision) -> Vec<Gvr> {
-        let kinds: BTreeSet<_> = self
-            .graph
-            .lock()
-            .dependent_kinds(owner)
-            .into_iter()
-            .collect();
-        let usual = |gvr: &Gvr| {
-            let is_of = |(kind, version, _): &&(&str, &str, &str)| {
-                owner.kind == *kind && owner.api_version == *version
-            };
-            let mut usual = USUAL.iter().filter(is_of);
-            usual.any(|(.., resource)| gvr.resource() == *resource)
-        };
+    /// Whether there are resources that may hold dependents of an owner and that no watch has shown
+    /// yet.
+    pub(super) fn is_partly_unknown(&self, owner: &Identity) -> bool {
+        let monitors = self.monitors.lock();
+        let mut in_reach = monitors
+            .values()
+            .filter(|monitor| monitor.watched.is_namespaced || !owner.is_namespaced());
+        in_reach.any(|monitor| !monitor.has_synced())
+    }
+
+    /// The resources that may hold dependents of an owner and whose watches are behind: those that
+    /// are likely to, and those of which nothing is known yet. If nothing is known of the kind of
+    /// the owner, either, anything may depend on it.
+    fn candidates(&self, owner: &Identity, revision: &Revision) -> Vec<Candidate> {
+        let kinds = self.graph.lock().dependent_kinds(owner);
+        let kinds: BTreeSet<_> = kinds.into_iter().collect();
         let monitors = self.monitors.lock();
         let in_reach = monitors
             .iter()
             .filter(|(_, monitor)| monitor.watched.is_namespaced || !owner.is_namespaced());
-        let (likely, unlikely): (Vec<_>, Vec<_>) = in_reach.partition(|(gvr, monitor)| {
-            let watched = &monitor.watched;
-            kinds.contains(&(watched.kind.clone(), watched.api_version.clone())) || usual(gvr)
-        });
-        // Nothing is known of this kind of owner: anything may depend on it.
-        let candidates = if likely.is_empty() { unlikely } else { likely };
-        candidates
-            .into_iter()
-            .filter(|(_, monitor)| !monitor.has_reached(revision))
-            .map(|(gvr, _)| gvr.clone())
+        let all: Vec<_> = in_reach
+            .map(|(gvr, monitor)| {
+                let watched = &monitor.watched;
+                let kind = (watched.kind.clone(), watched.api_version.clone());
+                (gvr, monitor, kinds.contains(&kind) || is_usual(owner, gvr))
+            })
+            .collect();
+        let is_unheard_of = !all.iter().any(|(.., is_likely)| *is_likely);
+        all.into_iter()
+            .filter(|(_, monitor, is_likely)| {
+                (*is_likely || is_unheard_of || !monitor.has_synced())
+                    && !monitor.has_reached(revision)
+            })
+            .map(|(gvr, _, is_likely)| Candidate {
+                gvr: gvr.clone(),
+                is_likely,
+            })
             .collect()
     }
 

@@ -4,6 +4,7 @@ mod memory;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use tokio::{task::JoinSet, time::Instant};
 use windlass_cache::{Deleted, Handler, Lister, Obj};
 use windlass_client::{DeleteOptions, DynamicApi, DynamicClient, Error, WriteOptions};
@@ -11,7 +12,7 @@ use windlass_core::{Doc, Env, Gvr, Key};
 use windlass_queue::WorkQueue;
 use windlass_runtime::{EventRecorder, EventType, Manager, Result, Shutdown};
 
-use self::memory::{Known, Memory};
+use self::memory::{Known, Memory, Rest};
 use super::{
     NAME, Options,
     behaviour::Behaviour,
@@ -39,19 +40,13 @@ pub(super) struct Agent {
     pub(super) env: Env,
     /// The numbers of the nodes by name.
     pub(super) hosts: BTreeMap<String, usize>,
+    /// The Leases as they were last written, by the name of the node.
+    pub(super) held: Mutex<BTreeMap<String, Doc>>,
     pods: DynamicApi,
     lister: Lister,
     queue: WorkQueue<Key>,
     memory: Memory,
     recorder: EventRecorder,
-}
-
-/// What came of a step.
-enum Next {
-    /// Look again at once.
-    Again,
-    /// Nothing more for now.
-    Rest,
 }
 
 impl Agent {
@@ -63,6 +58,7 @@ impl Agent {
             leases: leases_of(client.resource(LEASES)),
             env: manager.env().clone(),
             hosts: names.zip(0..).collect(),
+            held: Mutex::default(),
             pods: client.resource(PODS),
             lister: manager.factory().dynamic(PODS).lister(),
             queue: WorkQueue::new(),
@@ -122,19 +118,32 @@ impl Agent {
             let Some(mut known) = known else {
                 return Ok(());
             };
-            let next = self.step(&mut known).await;
+            // What comes back from the watch is mostly what was written from here.
+            if known.rest.lasts(now) {
+                self.memory.put(key, known);
+                return Ok(());
+            }
+            let rest = self.step(&mut known).await;
+            if let Ok(rest) = &rest {
+                known.rest = *rest;
+            }
             self.memory.put(key, known);
-            match next? {
-                Next::Again => {}
-                Next::Rest => return Ok(()),
+            match rest? {
+                Rest::None => {}
+                Rest::Until(end) => {
+                    self.queue
+                        .add_after(key.clone(), end.saturating_duration_since(now));
+                    return Ok(());
+                }
+                Rest::Forever => return Ok(()),
             }
         }
         tracing::error!(pod = %key, limit = STEPS_LIMIT, "a pretend pod makes no progress");
         Ok(())
     }
 
-    /// Does what is next for a pod.
-    async fn step(&self, known: &mut Known) -> Result<Next, Error> {
+    /// Does what is next for a pod, and says how long there is nothing more to do.
+    async fn step(&self, known: &mut Known) -> Result<Rest, Error> {
         let (now, wall) = (Instant::now(), self.env.now());
         let Options {
             start_after,
@@ -146,31 +155,27 @@ impl Agent {
             Step::Show(after) => {
                 let is_fresh = self.show(known, &does).await?;
                 Ok(match after {
-                    _ if !is_fresh => Next::Again,
-                    None => Next::Rest,
-                    Some(Duration::ZERO) => Next::Again,
-                    Some(after) => {
-                        self.queue.add_after(known.pod.meta().key(), after);
-                        Next::Rest
-                    }
+                    _ if !is_fresh => Rest::None,
+                    None => Rest::Forever,
+                    Some(Duration::ZERO) => Rest::None,
+                    Some(after) => Rest::Until(now + after),
                 })
             }
             Step::Prepare => match self.prepare(&known.pod) {
                 Ok(()) => {
                     known.run.start(&does, now, wall);
-                    Ok(Next::Again)
+                    Ok(Rest::None)
                 }
                 Err(message) => {
                     let reason = "FailedPrepareDynamicResources";
                     self.recorder
                         .event(&known.pod, EventType::Warning, reason, &message);
-                    self.queue
-                        .add_after(known.pod.meta().key(), PREPARE_INTERVAL);
-                    Ok(Next::Rest)
+                    self.show(known, &does).await?;
+                    Ok(Rest::Until(now + PREPARE_INTERVAL))
                 }
             },
-            Step::Remove if known.run.is_gone => Ok(Next::Rest),
-            Step::Remove => self.remove(known).await.map(|()| Next::Rest),
+            Step::Remove if known.run.is_gone => Ok(Rest::Forever),
+            Step::Remove => self.remove(known).await.map(|()| Rest::Forever),
         }
     }
 

@@ -131,8 +131,23 @@ impl Agent {
     /// Renews the Lease of a node.
     async fn renew(&self, name: &str) -> Result<(), Error> {
         let now = self.env.now_micro();
-        let known = self.leases.get(name).await;
-        let renewed = match known {
+        let held = self.held.lock().remove(name);
+        let renewed = match held {
+            Some(lease) => {
+                let renewed = with_renewal(&lease, now);
+                self.leases.update(&renewed, &options()).await
+            }
+            None => self.take_lease(name, now).await,
+        };
+        // A Lease that somebody has changed or deleted is read again the next time.
+        let renewed = renewed?;
+        self.held.lock().insert(name.to_owned(), renewed);
+        Ok(())
+    }
+
+    /// Creates the Lease of a node, or takes it over from an earlier run.
+    async fn take_lease(&self, name: &str, now: MicroTime) -> Result<Doc, Error> {
+        match self.leases.get(name).await {
             Ok(lease) => {
                 let renewed = with_renewal(&lease, now);
                 self.leases.update(&renewed, &options()).await
@@ -141,9 +156,8 @@ impl Agent {
                 let lease = self.lease(name, now).await?;
                 self.leases.create(&lease, &options()).await
             }
-            Err(error) => return Err(error),
-        };
-        renewed.map(drop)
+            Err(error) => Err(error),
+        }
     }
 
     async fn lease(&self, name: &str, now: MicroTime) -> Result<Doc, Error> {

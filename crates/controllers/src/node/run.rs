@@ -133,12 +133,8 @@ impl Run {
                 break Some(due);
             }
             match self.stage {
-                // What is shown must have been so: containers are created before they start.
-                Stage::Creating if pod.at("/status/startTime").is_null() => {
-                    return Step::Show(Some(Duration::ZERO));
-                }
                 Stage::Creating => return Step::Prepare,
-                // And they start before they exit.
+                // What is shown must have been so: containers run before they exit.
                 Stage::Running { .. } if !is_running(pod, self.restarts) => {
                     return Step::Show(Some(Duration::ZERO));
                 }

@@ -4,29 +4,47 @@ use std::time::Duration;
 
 use windlass_cache::Obj;
 use windlass_client::Error as ClientError;
-use windlass_core::{Doc, MicroTime, Selector};
+use windlass_core::{MicroTime, Selector};
 use windlass_runtime::{ClaimError, Context, Error, RefManager, Result};
 
 use super::{
     Engine,
-    tally::{Counts, Reader, Readiness, TemplateLabels},
+    tally::{Counts, Look, Reader, Readiness},
 };
 use crate::owned;
 
 /// The pods of a set.
 pub(super) struct Claimed {
-    /// Those that count as replicas, each with its readiness.
-    pub(super) active: Vec<(Obj, Readiness)>,
+    /// Those that count as replicas.
+    pub(super) active: Vec<Replica>,
     /// How many are being deleted.
     pub(super) terminating: usize,
 }
 
+/// A pod that counts as a replica.
+pub(super) struct Replica {
+    pub(super) pod: Obj,
+    pub(super) readiness: Readiness,
+    /// Whether it has every label of the template.
+    is_fully_labeled: bool,
+}
+
+impl Replica {
+    fn new(pod: Obj, look: &Look) -> Self {
+        Self {
+            pod,
+            readiness: look.standing.readiness,
+            is_fully_labeled: look.labelling.is_full,
+        }
+    }
+}
+
 impl Claimed {
-    pub(super) fn counts(&self, set: &Doc, min_ready: Duration, now: MicroTime) -> Counts {
+    pub(super) fn counts(&self, min_ready: Duration, now: MicroTime) -> Counts {
         let mut counts = Counts::with_terminating(self.terminating);
-        let mut template = TemplateLabels::of(set);
-        for (pod, readiness) in &self.active {
-            counts.add(*readiness, template.are_on(pod.doc()), min_ready, now);
+        for replica in &self.active {
+            let (readiness, is_full) = (replica.readiness, replica.is_fully_labeled);
+            counts.add(readiness, is_full, min_ready, now);
         }
         counts
     }
@@ -42,7 +60,7 @@ impl Engine {
         selector: &Selector,
     ) -> Result<Claimed> {
         let pods = self.pods.lister().snapshot();
-        let mut reader = Reader::new(selector);
+        let mut reader = Reader::new(set.doc(), selector);
         let mut claimed = Claimed {
             active: Vec::new(),
             terminating: 0,
@@ -51,13 +69,13 @@ impl Engine {
         let owned = owned::children_of(&pods, set.doc());
         claimed.active.reserve_exact(owned.len());
         for pod in owned {
-            let standing = reader.standing(pod.doc());
-            if standing.is_terminal {
+            let look = reader.look(pod.doc());
+            if look.standing.is_terminal {
                 continue;
             }
-            match (reader.is_match(pod.doc()), pod.meta().is_deleting()) {
+            match (look.labelling.is_match, look.is_deleting) {
                 (true, true) => claimed.terminating += 1,
-                (true, false) => claimed.active.push((pod, standing.readiness)),
+                (true, false) => claimed.active.push(Replica::new(pod, &look)),
                 (false, true) => {}
                 (false, false) => others.push(pod),
             }
@@ -86,10 +104,10 @@ impl Engine {
         if !outcome.errors.is_empty() {
             return Err(together(&outcome.errors));
         }
-        let mut reader = Reader::new(selector);
+        let mut reader = Reader::new(set.doc(), selector);
         for pod in outcome.objects {
-            let readiness = reader.standing(pod.doc()).readiness;
-            claimed.active.push((pod, readiness));
+            let look = reader.look(pod.doc());
+            claimed.active.push(Replica::new(pod, &look));
         }
         Ok(())
     }

@@ -10,8 +10,27 @@ use windlass_core::{Doc, MicroTime, Object, Selector, Time};
 /// Reads pods, remembering the last answers.
 pub(super) struct Reader<'a> {
     selector: &'a Selector,
-    labels: Option<(Doc, bool)>,
-    status: Option<(Doc, Standing)>,
+    /// The labels of the template, all of which a pod may have.
+    template: Option<&'a Object>,
+    labels: Option<(Option<Doc>, Labelling)>,
+    status: Option<(Option<Doc>, Standing)>,
+}
+
+/// What a set needs to know of a pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Look {
+    pub(super) labelling: Labelling,
+    pub(super) standing: Standing,
+    pub(super) is_deleting: bool,
+}
+
+/// What the labels of a pod come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Labelling {
+    /// Whether the selector matches.
+    pub(super) is_match: bool,
+    /// Whether every label of the template is there.
+    pub(super) is_full: bool,
 }
 
 /// What the status of a pod comes to.
@@ -30,41 +49,59 @@ pub(super) enum Readiness {
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(selector: &'a Selector) -> Self {
+    pub(super) fn new(set: &'a Doc, selector: &'a Selector) -> Self {
         Self {
             selector,
+            template: set.at("/spec/template/metadata/labels").as_object(),
             labels: None,
             status: None,
         }
     }
 
-    /// Whether the labels of a pod match the selector.
-    pub(super) fn is_match(&mut self, pod: &Doc) -> bool {
-        let labels = pod.meta().field("labels").cloned().unwrap_or_default();
+    pub(super) fn look(&mut self, pod: &Doc) -> Look {
+        let metadata = pod.get("metadata").and_then(Doc::as_object);
+        let field = |name: &str| metadata.and_then(|metadata| metadata.get(name));
+        Look {
+            labelling: self.labelling(pod, field("labels")),
+            standing: self.standing(pod.get("status")),
+            is_deleting: field("deletionTimestamp").is_some_and(|time| !time.is_null()),
+        }
+    }
+
+    fn labelling(&mut self, pod: &Doc, labels: Option<&Doc>) -> Labelling {
         if let Some((known, answer)) = &self.labels
-            && *known == labels
+            && known.as_ref() == labels
         {
             return *answer;
         }
-        let answer = self.selector.matches(&pod.meta().labels());
-        self.labels = Some((labels, answer));
+        let mut wanted = self.template.into_iter().flat_map(Object::iter);
+        let value = |key: &str| labels.and_then(|labels| labels.get(key));
+        let answer = Labelling {
+            is_match: self.selector.matches(&pod.meta().labels()),
+            is_full: wanted.all(|(key, wanted)| value(key) == Some(wanted)),
+        };
+        self.labels = Some((labels.cloned(), answer));
         answer
     }
 
-    pub(super) fn standing(&mut self, pod: &Doc) -> Standing {
-        let status = pod.get("status").cloned().unwrap_or_default();
+    fn standing(&mut self, status: Option<&Doc>) -> Standing {
         if let Some((known, answer)) = &self.status
-            && *known == status
+            && known.as_ref() == status
         {
             return *answer;
         }
-        let answer = Standing::of(&status);
-        self.status = Some((status, answer));
+        let answer = status.map_or(Standing::UNKNOWN, Standing::of);
+        self.status = Some((status.cloned(), answer));
         answer
     }
 }
 
 impl Standing {
+    const UNKNOWN: Self = Self {
+        is_terminal: false,
+        readiness: Readiness::NotReady,
+    };
+
     fn of(status: &Doc) -> Self {
         let phase = status.get("phase").and_then(Doc::as_str).unwrap_or("");
         Self {
@@ -160,34 +197,6 @@ impl Counts {
     }
 }
 
-/// Whether a pod has every label of the template.
-pub(super) struct TemplateLabels<'a> {
-    template: Option<&'a Object>,
-    last: Option<(Doc, bool)>,
-}
-
-impl<'a> TemplateLabels<'a> {
-    pub(super) fn of(set: &'a Doc) -> Self {
-        Self {
-            template: set.at("/spec/template/metadata/labels").as_object(),
-            last: None,
-        }
-    }
-
-    pub(super) fn are_on(&mut self, pod: &Doc) -> bool {
-        let labels = pod.meta().field("labels").cloned().unwrap_or_default();
-        if let Some((known, answer)) = &self.last
-            && *known == labels
-        {
-            return *answer;
-        }
-        let mut wanted = self.template.into_iter().flat_map(Object::iter);
-        let answer = wanted.all(|(key, value)| labels.get(key) == Some(value));
-        self.last = Some((labels, answer));
-        answer
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use windlass_core::doc;
@@ -272,17 +281,29 @@ mod tests {
     #[test]
     fn answers_are_remembered_only_for_equal_parts() {
         let selector: Selector = "app=web".parse().unwrap();
-        let pod = |app: &str, phase: &str| doc!({ "metadata": { "labels": { "app": app } }, "status": { "phase": phase } });
-        let mut reader = Reader::new(&selector);
-        for (app, phase) in [
-            ("web", "Running"),
-            ("web", "Failed"),
-            ("db", "Failed"),
-            ("web", ""),
+        let set = doc!({
+            "spec": { "template": { "metadata": { "labels": { "app": "web", "tier": "x" } } } }
+        });
+        let pod = |app: &str, tier: &str, phase: &str| {
+            doc!({
+                "metadata": { "labels": { "app": app, "tier": tier } }, "status": { "phase": phase }
+            })
+        };
+        let mut reader = Reader::new(&set, &selector);
+        for (app, tier, phase) in [
+            ("web", "x", "Running"),
+            ("web", "x", "Failed"),
+            ("db", "x", "Failed"),
+            ("web", "y", ""),
         ] {
-            let pod = pod(app, phase);
-            assert_eq!(reader.is_match(&pod), app == "web");
-            assert_eq!(reader.standing(&pod).is_terminal, phase == "Failed");
+            let look = reader.look(&pod(app, tier, phase));
+            assert_eq!(look.labelling.is_match, app == "web");
+            assert_eq!(look.labelling.is_full, app == "web" && tier == "x");
+            assert_eq!(look.standing.is_terminal, phase == "Failed");
+            assert!(!look.is_deleting);
         }
+        let bare = reader.look(&doc!({ "metadata": { "deletionTimestamp": "x" } }));
+        assert!(bare.is_deleting && !bare.labelling.is_match && !bare.labelling.is_full);
+        assert_eq!(bare.standing, Standing::UNKNOWN);
     }
 }

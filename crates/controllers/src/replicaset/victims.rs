@@ -18,7 +18,7 @@ impl Engine {
         claimed: &Claimed,
         count: usize,
     ) -> Vec<Obj> {
-        let pods = claimed.active.iter().map(|(pod, _)| pod);
+        let pods = claimed.active.iter().map(|replica| &replica.pod);
         if count >= claimed.active.len() {
             return pods.cloned().collect();
         }
@@ -69,7 +69,8 @@ impl Engine {
             created.map_or(0.0, |created| now.since(created).as_secs_f64())
         };
         let all = claimed.active.iter();
-        let ages = all.filter(|(_, it)| it.is_ready()).map(|(pod, _)| age(pod));
+        let ready_ones = all.filter(|replica| replica.readiness.is_ready());
+        let ages = ready_ones.map(|replica| age(&replica.pod));
         let youngest = ages.fold(f64::INFINITY, f64::min);
         if youngest.is_finite() && youngest > 0.0 {
             for pod in victims.filter(|pod| ready(pod)) {

@@ -10,7 +10,7 @@ use super::{
     evaluate::SCORE_MAX,
     plugin::{NodeView, PodCycle, Refusal},
     queue::Popped,
-    reasons::Diagnosis,
+    reasons::{Diagnosis, Refused},
     run::{Scheduler, Writes},
     state::Candidate,
 };
@@ -24,6 +24,14 @@ const NO_NODES: &str = "no nodes available to schedule pods";
 
 /// A plug-in that has something to say about a pod, by its place.
 pub(super) type Cycles = Vec<(usize, Box<dyn PodCycle>)>;
+
+/// The nodes that take a pod if the plug-ins agree.
+struct Offers {
+    /// With their scores, the best first.
+    views: Vec<(i64, NodeView)>,
+    /// What keeps the pod off other nodes.
+    around: Vec<Refused>,
+}
 
 /// Why an attempt failed.
 #[derive(Debug)]
@@ -98,28 +106,24 @@ impl Scheduler {
         self.pre_filter(popped, nodes, cycles)?;
         let mut state = self.state.lock();
         let found = state.candidates(&popped.pod, &popped.view, &self.namespaces);
-        let candidates = found.map_err(|diagnosis| AttemptError::Unfit(Box::new(diagnosis)))?;
+        let found = found.map_err(|diagnosis| AttemptError::Unfit(Box::new(diagnosis)))?;
         if cycles.is_empty() {
-            let best = self.pick(&candidates);
+            let best = self.pick(&found.all);
             let node = best.and_then(|best| state.node(best.slot)).cloned();
             return node
                 .map(|node| NodeView { node })
                 .ok_or(AttemptError::NoNodes);
         }
-        let ranked = self.ranked(candidates);
-        let views: Vec<(i64, NodeView)> = ranked
-            .iter()
-            .filter_map(|one| {
-                Some((
-                    one.score,
-                    NodeView {
-                        node: state.node(one.slot)?.clone(),
-                    },
-                ))
-            })
-            .collect();
+        let around = found.around;
+        let ranked = self.ranked(found.all);
+        let view = |one: &Candidate| {
+            let node = state.node(one.slot)?.clone();
+            Some((one.score, NodeView { node }))
+        };
+        let views = ranked.iter().filter_map(view).collect();
         drop(state);
-        self.ask_plugins(popped, nodes, views, cycles)
+        let offers = Offers { views, around };
+        self.ask_plugins(popped, nodes, offers, cycles)
     }
 
     /// Begins the attempt for all plug-ins that the pod concerns.
@@ -130,7 +134,7 @@ impl Scheduler {
         cycles: &mut Cycles,
     ) -> Result<(), AttemptError> {
         for (at, plugin) in self.plugins.iter().enumerate() {
-            let is_unresolvable = match plugin.pre_filter(&popped.pod) {
+            let (reason, is_unresolvable) = match plugin.pre_filter(&popped.pod) {
                 Ok(cycle) => {
                     cycles.extend(cycle.map(|cycle| (at, cycle)));
                     continue;
@@ -142,7 +146,7 @@ impl Scheduler {
                 Err(Refusal::Unschedulable(reason)) => (reason, false),
             };
             let mut diagnosis = Diagnosis::of_nodes(nodes);
-            diagnosis.refused_everywhere(at, &is_unresolvable.0, is_unresolvable.1);
+            diagnosis.refused_everywhere(at, &reason, is_unresolvable);
             return Err(AttemptError::Unfit(Box::new(diagnosis)));
         }
         Ok(())
@@ -173,7 +177,7 @@ impl Scheduler {
         &self,
         popped: &Popped,
         nodes: usize,
-        views: Vec<(i64, NodeView)>,
+        offers: Offers,
         cycles: &mut Cycles,
     ) -> Result<NodeView, AttemptError> {
         let has_scores = cycles.iter().any(|(_, cycle)| cycle.has_scores());
@@ -183,7 +187,7 @@ impl Scheduler {
             (false, false) => 1,
         };
         let (mut fitting, mut refusals, mut asked) = (Vec::new(), Vec::new(), 0);
-        for (score, view) in views {
+        for (score, view) in offers.views {
             asked += 1;
             match self.filter(cycles, &view)? {
                 None => fitting.push((score, view)),
@@ -198,6 +202,9 @@ impl Scheduler {
             return Ok(self.best_for_plugins(fitting, cycles));
         }
         let mut diagnosis = self.state.lock().diagnosis(&popped.view);
+        for refused in &offers.around {
+            diagnosis.refused(refused);
+        }
         for (at, reason, is_unresolvable) in refusals {
             diagnosis.refused_by_plugin(at, &reason, is_unresolvable);
         }

@@ -19,8 +19,9 @@ pub(super) const SCORE_MAX: i64 = 100;
 const TAINTS_WEIGHT: i64 = 3;
 const AFFINITY_WEIGHT: i64 = 2;
 
-/// Classes of pods whose evaluations are kept. Beyond that all are forgotten and made again.
-const CLASSES_LIMIT: usize = 256;
+/// Evaluations that are kept, of all classes together. Beyond that all are forgotten and made
+/// again.
+const EVALUATIONS_LIMIT: usize = 1 << 20;
 
 /// What a pod of one class would find on a node.
 #[derive(Clone, Debug)]
@@ -58,7 +59,8 @@ struct Class {
 impl Evaluations {
     /// What a pod would find on each node.
     pub(super) fn of(&mut self, view: &SpecView, nodes: &Nodes) -> &[Evaluation] {
-        if self.classes.len() >= CLASSES_LIMIT && !self.classes.contains_key(&view.class) {
+        let evaluations = (self.classes.len() + 1).saturating_mul(nodes.slots());
+        if evaluations > EVALUATIONS_LIMIT && !self.classes.contains_key(&view.class) {
             self.classes.clear();
         }
         let class = self.classes.entry(view.class).or_default();

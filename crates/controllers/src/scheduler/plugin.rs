@@ -151,6 +151,12 @@ pub trait Plugin: Send + Sync + 'static {
         let _ = waker;
     }
 
+    /// Waits until this plug-in knows everything that was there when it started: until the handlers
+    /// of its informers have handled it. No pod is tried before.
+    fn wait_for_sync(&self) -> PluginFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
     /// Whether there is any sense in trying this pod. A pod that is refused here waits without an
     /// attempt, an event or a condition, until [`wakes`](Self::wakes) says so. Must be cheap: it
     /// also runs when a pod changes.

@@ -111,12 +111,10 @@ impl Scheduler {
     }
 
     async fn run(self: Arc<Self>, registrations: Vec<Registration>, shutdown: &Shutdown) {
-        for registration in &registrations {
-            tokio::select! {
-                biased;
-                () = shutdown.requested() => return,
-                () = registration.wait_for_sync() => {}
-            }
+        tokio::select! {
+            biased;
+            () = shutdown.requested() => return,
+            () = self.wait_for_sync(&registrations) => {}
         }
         let mut writes = Writes::new();
         while !shutdown.is_requested() {
@@ -130,6 +128,17 @@ impl Scheduler {
         let drained = async { while writes.join_next().await.is_some() {} };
         if tokio::time::timeout(DRAIN_TIMEOUT, drained).await.is_err() {
             tracing::warn!("bindings were under way when the scheduler stopped");
+        }
+    }
+
+    /// Waits until everything is known that was there at the start. A scheduler that knew only some
+    /// of the pods would give away what others have.
+    async fn wait_for_sync(&self, registrations: &[Registration]) {
+        for registration in registrations {
+            registration.wait_for_sync().await;
+        }
+        for plugin in self.plugins.iter() {
+            plugin.wait_for_sync().await;
         }
     }
 

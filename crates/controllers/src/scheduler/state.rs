@@ -14,7 +14,7 @@ use super::{
     plugin::ClusterEvent,
     pod_terms::Namespaces,
     queue::Queue,
-    reasons::Diagnosis,
+    reasons::{Diagnosis, Refused},
     spec::{SpecView, Specs},
     surroundings::Surroundings,
 };
@@ -51,6 +51,14 @@ pub(super) struct Candidate {
     pub(super) score: i64,
 }
 
+/// The nodes that take a pod.
+#[derive(Debug, Default)]
+pub(super) struct Candidates {
+    pub(super) all: Vec<Candidate>,
+    /// What keeps the pod off nodes that would take it by themselves.
+    pub(super) around: Vec<Refused>,
+}
+
 impl State {
     pub(super) fn new(hints: Hints, scheduler_name: String, now: Instant) -> Self {
         Self {
@@ -80,7 +88,9 @@ impl State {
 
     fn pod_waits(&mut self, uid: &Str, pod: &Doc, now: Instant) {
         let is_ours = pod.str_at("/spec/schedulerName") == self.scheduler_name;
-        if is_ours && !self.placed.contains_key(uid) {
+        // A pod that is assumed to be on a node is still in the queue until it is bound.
+        let is_bound = self.placed.contains_key(uid) && !self.queue.contains(uid);
+        if is_ours && !is_bound {
             let view = self.specs.view(pod);
             self.queue.set(uid, pod, &view, now);
         }
@@ -88,7 +98,14 @@ impl State {
 
     fn pod_assigned(&mut self, uid: Str, pod: &Doc, node: Str, now: Instant) {
         self.queue.remove(&uid);
-        let placed = Placed::of(pod, self.specs.view(pod));
+        let known = self.placed.get(&uid);
+        // Most changes of a pod on a node are of its status.
+        let known = known.filter(|home| home.pod.at("/spec") == pod.at("/spec"));
+        let view = match known {
+            Some(home) => home.placed.view.clone(),
+            None => self.specs.view(pod),
+        };
+        let placed = Placed::of(pod, view);
         let event = match self.placed.get_mut(&uid) {
             None => Some(ClusterEvent::PodAssigned(pod.clone())),
             Some(home) => {
@@ -204,43 +221,29 @@ impl State {
         pod: &Doc,
         view: &Arc<SpecView>,
         namespaces: &dyn Namespaces,
-    ) -> Result<Vec<Candidate>, Diagnosis> {
+    ) -> Result<Candidates, Diagnosis> {
         let evaluations = self.evaluations.of(view, &self.nodes);
-        let fitting = evaluations.iter().enumerate();
-        let fitting: Vec<(Slot, &Fit)> = fitting
+        let found = evaluations.iter().enumerate();
+        let fitting: Vec<(Slot, &Fit)> = found
             .filter_map(|(slot, found)| match found {
                 Evaluation::Fits(fit) => Some((slot, fit)),
                 Evaluation::Absent | Evaluation::Refused(_) => None,
             })
             .collect();
-        if !view.looks_around() && !self.nodes.has_affinity() {
-            return match fitting.is_empty() {
-                true => Err(diagnose(self.nodes.len(), evaluations)),
-                false => Ok(scored(&fitting, None)),
-            };
-        }
         let placed = Placed::of(pod, view.clone());
         let around = Surroundings::look(&placed, &self.nodes, namespaces);
-        let mut diagnosis = None;
-        let mut kept = Vec::new();
-        for (slot, fit) in fitting {
-            let Some((_, node)) = self.nodes.get(slot) else {
-                continue;
-            };
-            match around.as_ref().and_then(|around| around.refuse(node)) {
-                None => kept.push((slot, fit, node)),
-                Some(refused) => diagnosis
-                    .get_or_insert_with(|| diagnose(self.nodes.len(), evaluations))
-                    .refused(&refused),
-            }
+        let candidates = match around {
+            None => scored(&fitting, None),
+            Some(around) => narrow(&self.nodes, &fitting, &around),
+        };
+        if !candidates.all.is_empty() {
+            return Ok(candidates);
         }
-        if kept.is_empty() {
-            return Err(diagnosis.unwrap_or_else(|| diagnose(self.nodes.len(), evaluations)));
+        let mut diagnosis = diagnose(self.nodes.len(), evaluations);
+        for refused in &candidates.around {
+            diagnosis.refused(refused);
         }
-        let nodes: Vec<(Slot, &Doc)> = kept.iter().map(|(slot, _, node)| (*slot, *node)).collect();
-        let extra = around.map(|around| around.scores(&nodes));
-        let fitting: Vec<(Slot, &Fit)> = kept.iter().map(|(slot, fit, _)| (*slot, *fit)).collect();
-        Ok(scored(&fitting, extra.as_deref()))
+        Err(diagnosis)
     }
 
     /// What the nodes say that do not take a pod, before plug-ins are asked.
@@ -250,7 +253,29 @@ impl State {
     }
 }
 
-fn scored(fitting: &[(Slot, &Fit)], extra: Option<&[i64]>) -> Vec<Candidate> {
+/// Those of the nodes that also suit the pods around.
+fn narrow(nodes: &Nodes, fitting: &[(Slot, &Fit)], around: &Surroundings<'_>) -> Candidates {
+    let (mut kept, mut suitable, mut refusals) = (Vec::new(), Vec::new(), Vec::new());
+    for (slot, fit) in fitting {
+        let Some((_, node)) = nodes.get(*slot) else {
+            continue;
+        };
+        match around.refuse(node) {
+            Some(refused) => refusals.push(refused),
+            None => {
+                kept.push((*slot, *fit));
+                suitable.push(node);
+            }
+        }
+    }
+    let extra = around.scores(&suitable);
+    Candidates {
+        around: refusals,
+        ..scored(&kept, Some(&extra))
+    }
+}
+
+fn scored(fitting: &[(Slot, &Fit)], extra: Option<&[i64]>) -> Candidates {
     let scale = Scale::of(fitting.iter().map(|(_, fit)| *fit));
     let candidates = fitting
         .iter()
@@ -259,7 +284,10 @@ fn scored(fitting: &[(Slot, &Fit)], extra: Option<&[i64]>) -> Vec<Candidate> {
             slot: *slot,
             score: scale.score(fit) + extra.map_or(0, |extra| extra[at]),
         });
-    candidates.collect()
+    Candidates {
+        all: candidates.collect(),
+        around: Vec::new(),
+    }
 }
 
 fn diagnose(nodes: usize, evaluations: &[Evaluation]) -> Diagnosis {

@@ -10,7 +10,7 @@ use windlass_core::Doc;
 
 use super::{
     evaluate::SCORE_MAX,
-    nodes::{NodeInfo, Nodes, Placed, PodGroup, Slot},
+    nodes::{NodeInfo, Nodes, Placed, PodGroup},
     pod_terms::{LabelsOf, Namespaces, PodTerm, Spread},
     reasons::{Filter, Refused},
     taints::Toleration,
@@ -22,8 +22,40 @@ const AFFINITY_WEIGHT: i64 = 2;
 /// How much it counts that a pod elsewhere demands this one near.
 const DEMAND_WEIGHT: i64 = 1;
 
-/// Pods by the label of their node and its value.
-type Counts<'a> = HashMap<(&'a str, &'a str), i64, foldhash::fast::RandomState>;
+/// Pods, or weights, by the label of their node and its value.
+#[derive(Debug, Default)]
+struct Counts<'a> {
+    /// The labels, none twice. There are a few at most.
+    keys: Vec<&'a str>,
+    counts: HashMap<(&'a str, &'a str), i64, foldhash::fast::RandomState>,
+}
+
+impl<'a> Counts<'a> {
+    fn add(&mut self, node: &'a Doc, key: &'a str, by: i64) {
+        let Some(value) = node.meta().label(key) else {
+            return;
+        };
+        if !self.keys.contains(&key) {
+            self.keys.push(key);
+        }
+        *self.counts.entry((key, value)).or_default() += by;
+    }
+
+    fn get(&self, node: &Doc, key: &str) -> i64 {
+        let value = node.meta().label(key);
+        let count = value.and_then(|value| self.counts.get(&(key, value)));
+        count.copied().unwrap_or(0)
+    }
+
+    /// What there is for any label of a node.
+    fn sum(&self, node: &Doc) -> i64 {
+        self.keys.iter().map(|key| self.get(node, key)).sum()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.counts.is_empty()
+    }
+}
 
 /// What a pod sees around it.
 #[derive(Debug)]
@@ -141,17 +173,17 @@ impl<'a> Surroundings<'a> {
         };
         if !own.near.is_empty() && own.near.iter().all(means) {
             for term in &own.near {
-                count(&mut self.near, node, &term.topology_key, group.count);
+                self.near.add(node, &term.topology_key, group.count);
             }
         }
         for (term, counts) in own.apart.iter().zip(&mut self.apart) {
             if means(term) {
-                count(counts, node, &term.topology_key, group.count);
+                counts.add(node, &term.topology_key, group.count);
             }
         }
         for wish in own.wishes.iter().filter(|wish| means(&wish.term)) {
             let weight = wish.weight * group.count;
-            count(&mut self.wishes, node, &wish.term.topology_key, weight);
+            self.wishes.add(node, &wish.term.topology_key, weight);
         }
         self.count_theirs(group, node, namespaces);
     }
@@ -167,15 +199,15 @@ impl<'a> Surroundings<'a> {
             term.matches(&group.namespace, &pod.namespace, labels, namespaces)
         };
         for term in theirs.apart.iter().filter(|term| means(term)) {
-            count(&mut self.unwanted, node, &term.topology_key, group.count);
+            self.unwanted.add(node, &term.topology_key, group.count);
         }
         for term in theirs.near.iter().filter(|term| means(term)) {
             let weight = DEMAND_WEIGHT * group.count;
-            count(&mut self.wishes, node, &term.topology_key, weight);
+            self.wishes.add(node, &term.topology_key, weight);
         }
         for wish in theirs.wishes.iter().filter(|wish| means(&wish.term)) {
             let weight = wish.weight * group.count;
-            count(&mut self.wishes, node, &wish.term.topology_key, weight);
+            self.wishes.add(node, &wish.term.topology_key, weight);
         }
     }
 
@@ -220,22 +252,18 @@ impl<'a> Surroundings<'a> {
             ));
         }
         let mut apart = affinity.apart.iter().zip(&self.apart);
-        if apart.any(|(term, counts)| counted(counts, node, &term.topology_key) > 0) {
+        if apart.any(|(term, counts)| counts.get(node, &term.topology_key) > 0) {
             return Some(Refused::new(
                 Filter::InterPodAffinity,
                 "node(s) didn't match pod anti-affinity rules",
             ));
         }
-        let labels = node.meta().labels();
-        let mut unwanted = self.unwanted.iter().filter(|(_, count)| **count > 0);
-        unwanted
-            .any(|((key, value), _)| labels.value(key) == Some(value))
-            .then(|| {
-                Refused::new(
-                    Filter::InterPodAffinity,
-                    "node(s) didn't satisfy existing pods anti-affinity rules",
-                )
-            })
+        (self.unwanted.sum(node) > 0).then(|| {
+            Refused::new(
+                Filter::InterPodAffinity,
+                "node(s) didn't satisfy existing pods anti-affinity rules",
+            )
+        })
     }
 
     fn is_near(&self, node: &Doc) -> bool {
@@ -244,29 +272,19 @@ impl<'a> Surroundings<'a> {
         if self.near.is_empty() && self.may_be_first {
             return keys.all(|key| labels.value(key).is_some());
         }
-        keys.all(|key| counted(&self.near, node, key) > 0)
+        keys.all(|key| self.near.get(node, key) > 0)
     }
 
     /// The weighted scores of nodes, in their order.
-    pub(super) fn scores(&self, fitting: &[(Slot, &Doc)]) -> Vec<i64> {
+    pub(super) fn scores(&self, fitting: &[&Doc]) -> Vec<i64> {
         let (company, evenness) = (self.company_scores(fitting), self.evenness_scores(fitting));
         let both = company.into_iter().zip(evenness);
         both.map(|(company, evenness)| AFFINITY_WEIGHT * company + SPREAD_WEIGHT * evenness)
             .collect()
     }
 
-    fn company_scores(&self, fitting: &[(Slot, &Doc)]) -> Vec<i64> {
-        let raw: Vec<i64> = fitting
-            .iter()
-            .map(|(_, node)| {
-                let labels = node.meta().labels();
-                let met = self
-                    .wishes
-                    .iter()
-                    .filter(|((key, value), _)| labels.value(key) == Some(value));
-                met.map(|(_, weight)| weight).sum()
-            })
-            .collect();
+    fn company_scores(&self, fitting: &[&Doc]) -> Vec<i64> {
+        let raw: Vec<i64> = fitting.iter().map(|node| self.wishes.sum(node)).collect();
         let (min, max) = (
             raw.iter().copied().min().unwrap_or(0),
             raw.iter().copied().max().unwrap_or(0),
@@ -281,7 +299,7 @@ impl<'a> Surroundings<'a> {
         raw.into_iter().map(scale).collect()
     }
 
-    fn evenness_scores(&self, fitting: &[(Slot, &Doc)]) -> Vec<i64> {
+    fn evenness_scores(&self, fitting: &[&Doc]) -> Vec<i64> {
         let wanted: Vec<&Domains<'_>> = self
             .spread
             .iter()
@@ -290,10 +308,7 @@ impl<'a> Surroundings<'a> {
         if wanted.is_empty() {
             return vec![0; fitting.len()];
         }
-        let raw: Vec<Option<i64>> = fitting
-            .iter()
-            .map(|(_, node)| crowding(&wanted, node))
-            .collect();
+        let raw: Vec<Option<i64>> = fitting.iter().map(|node| crowding(&wanted, node)).collect();
         let known = || raw.iter().flatten().copied();
         let (min, max) = (known().min().unwrap_or(0), known().max().unwrap_or(0));
         let scale = |score: Option<i64>| match score {
@@ -332,17 +347,4 @@ impl Domains<'_> {
         }
         self.counts.values().copied().min().unwrap_or(0)
     }
-}
-
-fn count<'a>(counts: &mut Counts<'a>, node: &'a Doc, key: &'a str, by: i64) {
-    if let Some(value) = node.meta().label(key) {
-        *counts.entry((key, value)).or_default() += by;
-    }
-}
-
-fn counted(counts: &Counts<'_>, node: &Doc, key: &str) -> i64 {
-    let value = node.meta().label(key);
-    value
-        .and_then(|value| counts.get(&(key, value)).copied())
-        .unwrap_or(0)
 }

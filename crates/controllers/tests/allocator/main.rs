@@ -7,6 +7,7 @@
 
 mod answers;
 mod brute_force;
+mod cel;
 mod choices;
 mod counts;
 mod limits;

@@ -141,14 +141,23 @@ impl World {
     pub(crate) fn results(&self) -> Vec<Vec<String>> {
         match self.allocate().unwrap() {
             Outcome::Fits { allocations, .. } => allocations.iter().map(results).collect(),
-            Outcome::Refused(refusal) => panic!("{refusal}"),
+            Outcome::Refused => panic!("{}", self.explanation()),
         }
+    }
+
+    /// Why the claims cannot be met on `n1`.
+    fn explanation(&self) -> String {
+        let in_use = |id: &DeviceId| self.allocated.contains(id);
+        let inventory = Inventory::of(&self.slices);
+        let plan = self.plan().unwrap();
+        let why = plan.explain(&inventory, &in_use, &node("n1"));
+        why.unwrap().to_string()
     }
 
     /// The text of a refusal.
     pub(crate) fn refusal(&self) -> String {
         match self.allocate().unwrap() {
-            Outcome::Refused(refusal) => refusal.to_string(),
+            Outcome::Refused => self.explanation(),
             Outcome::Fits { allocations, .. } => panic!("{allocations:?}"),
         }
     }
@@ -161,7 +170,7 @@ impl World {
     pub(crate) fn allocations(&self) -> Vec<Doc> {
         match self.allocate().unwrap() {
             Outcome::Fits { allocations, .. } => allocations,
-            Outcome::Refused(refusal) => panic!("{refusal}"),
+            Outcome::Refused => panic!("{}", self.explanation()),
         }
     }
 }

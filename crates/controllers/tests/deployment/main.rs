@@ -12,6 +12,7 @@ mod kubelet;
 mod progress;
 mod recreate;
 mod rolling;
+mod rollout;
 mod scaling;
 #[path = "../support/stage.rs"]
 #[allow(dead_code, reason = "other tests use the rest of it")]

@@ -15,6 +15,7 @@ on_both!(
     annotations_go_to_the_set,
     a_longer_wait_for_readiness_reaches_the_set,
     pods_being_deleted_do_not_hold_a_rollout,
+    a_set_that_never_becomes_available_does_not_take_over,
 );
 
 const HASH: &str = "pod-template-hash";
@@ -212,6 +213,24 @@ async fn pods_being_deleted_do_not_hold_a_rollout(stage: &Stage) {
     assert_eq!(number(&found, "/status/replicas"), 3);
 }
 
+async fn a_set_that_never_becomes_available_does_not_take_over(stage: &Stage) {
+    stage.run();
+    stage.run_kubelet();
+    stage.create(rolling("web", 1, 1, 0)).await;
+    stage.until_complete("web").await;
+    stage.set_image("web", "broken").await;
+    stage.until(async |s| s.sizes().await == [1, 1]).await;
+    stage.settle().await;
+    assert_eq!(stage.sizes().await, [1, 1]);
+    // One more is asked for: the old set, which works, does not shrink for it.
+    stage.scale(&DEPLOYMENTS, "web", 2).await;
+    stage
+        .until(async |s| s.sizes().await.iter().sum::<i64>() == 3)
+        .await;
+    stage.settle().await;
+    assert!(stage.sizes().await[0] >= 1);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_rollout_of_five_thousand_pods_never_leaves_its_bounds() {
     const REPLICAS: i64 = 5000;
@@ -284,12 +303,12 @@ impl Bounds {
         let mut bounds = Self {
             pods: stage
                 .api(&PODS)
-                .watch(&from(&pods.head.resource_version()))
+                .watch(&from(pods.head.resource_version()))
                 .await
                 .unwrap(),
             sets: stage
                 .api(&SETS)
-                .watch(&from(&sets.head.resource_version()))
+                .watch(&from(sets.head.resource_version()))
                 .await
                 .unwrap(),
             replicas: std::collections::HashMap::new(),

@@ -1,7 +1,6 @@
 //! Scaling, in the middle of a rollout and outside of one.
 
 use http::Method;
-use windlass_client::WriteOptions;
 use windlass_core::{Doc, doc};
 use windlass_testing::Fault;
 
@@ -75,17 +74,10 @@ async fn the_scale_subresource_scales(stage: &Stage) {
     stage.run();
     stage.create(deployment("web", 2)).await;
     for replicas in [3, 0] {
-        let api = stage.api(&DEPLOYMENTS);
-        let scale = api.get_part("web", "scale").await.unwrap();
-        let scale = scale.with("/spec/replicas", replicas).unwrap();
-        api.update_part("web", "scale", &scale, &WriteOptions::default())
-            .await
-            .unwrap();
+        stage.put_scale(&DEPLOYMENTS, "web", replicas).await;
+        stage.until(async |s| s.sizes().await == [replicas]).await;
         stage
-            .until(async |s| s.sizes().await == [i64::from(replicas)])
-            .await;
-        stage
-            .until(async |s| s.pods().await.len() as i64 == i64::from(replicas))
+            .until(async |s| s.pods().await.len() as i64 == replicas)
             .await;
     }
 }

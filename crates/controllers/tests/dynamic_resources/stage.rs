@@ -10,7 +10,7 @@ use windlass_controllers::{
     dynamic_resources::{self, DynamicResources},
     node, scheduler,
 };
-use windlass_core::{Doc, Gvr, Key, condition, doc};
+use windlass_core::{Doc, Env, Gvr, Key, condition, doc};
 use windlass_runtime::Manager;
 use windlass_testing::{Call, Cluster, Fault, Faults, Running};
 
@@ -75,6 +75,13 @@ impl Stage {
 
     /// Runs a scheduler in place of the one that ran before.
     pub(crate) fn schedule(&self) {
+        self.schedule_with(
+            self.cluster.env().clone(),
+            &dynamic_resources::Options::default(),
+        );
+    }
+
+    pub(crate) fn schedule_with(&self, env: Env, options: &dynamic_resources::Options) {
         if let Some(before) = self.scheduling.lock().take() {
             before.abort();
         }
@@ -82,10 +89,10 @@ impl Stage {
         let manager: Manager = self
             .cluster
             .manager_on("scheduler", transport)
+            .env(env)
             .build()
             .unwrap();
-        let options = dynamic_resources::Options::default();
-        let plugin = Arc::new(DynamicResources::new(&manager, &options));
+        let plugin = Arc::new(DynamicResources::new(&manager, options));
         let mut options = scheduler::Options::default();
         options.plugins.push(plugin.clone());
         scheduler::add_to(&manager, &options);

@@ -1,10 +1,19 @@
 //! Which pods wait, why, and what wakes them.
 
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::SeqCst},
+    },
+    time::Duration,
+};
+
 use windlass_controllers::{
     driver::DRIVER,
+    dynamic_resources::Options,
     scheduler::{ClusterEvent, Plugin, Refusal},
 };
-use windlass_core::{Doc, doc};
+use windlass_core::{Clock, Doc, Env, MicroTime, doc};
 
 use crate::stage::*;
 
@@ -152,6 +161,42 @@ async fn an_expression_that_fails_on_one_node_fails_the_pod() {
     let text = "class gpu.windlass.dev: selector #0: CEL runtime error: no such key: absent";
     assert!(message.contains(text), "{message}");
     assert!(!stage.is_bound("a").await);
+}
+
+/// A clock on which every look takes a minute.
+#[derive(Default)]
+struct SlowClock(AtomicU64);
+
+impl Clock for SlowClock {
+    fn elapsed(&self) -> Duration {
+        Duration::from_secs(60 * self.0.fetch_add(1, SeqCst))
+    }
+
+    fn wall(&self) -> MicroTime {
+        MicroTime::from_unix_micros(0)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_search_that_takes_too_long_is_an_error_and_is_repeated() {
+    let stage = with_node().await;
+    let env = Env::seeded_with(1, Arc::new(SlowClock::default()));
+    stage.schedule_with(env.clone(), &Options::default());
+    stage.create(&slice("n1", vec![device("d0")])).await;
+    stage.create(&gpu_claim("c")).await;
+    stage.create(&pod("a", &["c"])).await;
+    stage.until(async |s| s.refusal("a").await.is_some()).await;
+    let (reason, message) = stage.refusal("a").await.unwrap();
+    assert_eq!(reason, "SchedulerError");
+    let text = "node n1: timed out trying to allocate devices";
+    assert!(message.contains(text), "{message}");
+    // Without a limit it takes as long as it takes.
+    let patient = Options {
+        filter_timeout: Duration::ZERO,
+        ..Options::default()
+    };
+    stage.schedule_with(env, &patient);
+    stage.until(async |s| s.is_bound("a").await).await;
 }
 
 #[tokio::test(start_paused = true)]

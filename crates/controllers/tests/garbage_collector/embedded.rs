@@ -1,7 +1,7 @@
 //! Every case on the embedded server, on virtual time, each with a cluster of its own.
 
 use crate::{
-    cases::{self, each_case},
+    cases::{self, each_case, each_custom_case},
     world::{World, collect},
 };
 
@@ -20,3 +20,4 @@ macro_rules! on_the_embedded_server {
 }
 
 each_case!(on_the_embedded_server);
+each_custom_case!(on_the_embedded_server);

@@ -8,5 +8,7 @@
 mod calls;
 mod cases;
 mod embedded;
+mod faults;
+mod lag;
 mod real;
 mod world;

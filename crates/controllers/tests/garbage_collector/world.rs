@@ -160,9 +160,8 @@ pub(crate) fn owned_by(object: Doc, owners: &[&Doc]) -> Doc {
 }
 
 pub(crate) fn with_references(object: Doc, references: Vec<Doc>) -> Doc {
-    object
-        .with("/metadata/ownerReferences", references)
-        .unwrap()
+    let edited = object.with("/metadata/ownerReferences", references);
+    edited.unwrap_or(object)
 }
 
 /// A reference that does not block its owner.

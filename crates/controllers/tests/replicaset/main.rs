@@ -7,6 +7,7 @@
 
 mod claims;
 mod deletion;
+mod lag;
 mod scaling;
 #[path = "../support/stage.rs"]
 #[allow(dead_code, reason = "other tests use the rest of it")]

@@ -112,23 +112,16 @@ async fn the_scale_subresource_scales(stage: &Stage) {
     stage.run();
     stage.create(replica_set("web", 1)).await;
     for replicas in [3, 0] {
-        let scale = stage.api(&SETS).get_part("web", "scale").await.unwrap();
-        let scale = scale.with("/spec/replicas", replicas).unwrap();
-        let options = WriteOptions::default();
-        stage
-            .api(&SETS)
-            .update_part("web", "scale", &scale, &options)
-            .await
-            .unwrap();
+        stage.put_scale(&SETS, "web", replicas).await;
         let set = stage.get(&SETS, "web").await;
-        assert_eq!(number(&set, "/spec/replicas"), i64::from(replicas));
+        assert_eq!(number(&set, "/spec/replicas"), replicas);
         stage
-            .until(async |s| s.pods().await.len() as i64 == i64::from(replicas))
+            .until(async |s| s.pods().await.len() as i64 == replicas)
             .await;
         stage
             .until(async |s| {
                 let scale = s.api(&SETS).get_part("web", "scale").await.unwrap();
-                number(&scale, "/status/replicas") == i64::from(replicas)
+                number(&scale, "/status/replicas") == replicas
             })
             .await;
     }
@@ -335,7 +328,7 @@ async fn batches_double_until_the_burst_is_spent() {
     stage
         .cluster
         .until_within(Duration::from_secs(60), async |_| {
-            stage.pods().await.len() >= 500
+            stage.calls(&Method::POST, "/pods").len() >= 500
         })
         .await;
     let calls = stage.calls(&Method::POST, "/pods");

@@ -38,10 +38,16 @@ async fn nodes_that_are_only_full_could_be_preempted() {
         "0/1 nodes are available: 1 Insufficient cpu, 1 Insufficient memory. preemption: 0/1 nodes \
          are available: 1 No preemption victims found for incoming pod."
     );
+    cluster
+        .create_doc(&doc!({
+            "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
+            "metadata": { "name": "meek" }, "value": 1, "preemptionPolicy": "Never",
+        }))
+        .await;
     let meek = set(
         &pod_with("meek", "2", "1Gi"),
-        "/spec/preemptionPolicy",
-        "Never",
+        "/spec/priorityClassName",
+        "meek",
     );
     cluster.create_doc(&meek).await;
     let (_, message) = refusal_of(&cluster, "meek").await;

@@ -28,6 +28,8 @@ struct Script {
     pre_bind: Mutex<Result<(), String>>,
     /// Binding waits for a permit.
     permits: Semaphore,
+    /// The plug-in knows everything once there is a permit.
+    synced: Semaphore,
     /// Whether an event arrives during each attempt.
     is_woken_meanwhile: Mutex<bool>,
     waker: Mutex<Option<Waker>>,
@@ -51,6 +53,7 @@ impl Script {
             reserve: Mutex::new(Ok(())),
             pre_bind: Mutex::new(Ok(())),
             permits: Semaphore::new(Semaphore::MAX_PERMITS),
+            synced: Semaphore::new(1),
             is_woken_meanwhile: Mutex::default(),
             waker: Mutex::default(),
         })
@@ -100,6 +103,13 @@ impl Plugin for Handle {
 
     fn attach(&self, waker: Waker) {
         *self.0.waker.lock() = Some(waker);
+    }
+
+    fn wait_for_sync(&self) -> PluginFuture<'_, ()> {
+        Box::pin(async {
+            let is_synced = self.0.synced.acquire().await;
+            is_synced.expect("the permits are open").forget();
+        })
     }
 
     fn pre_enqueue(&self, pod: &Doc) -> Verdict {
@@ -197,6 +207,18 @@ async fn plug_in_reserves_and_writes_before_the_pod_is_bound() {
     cluster.create_doc(&pod("p")).await;
     assert_eq!(node_of(&cluster, "p").await, "a");
     assert_eq!(script.log(), ["Widgets reserves on a", "Widgets writes"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_pod_is_tried_before_the_plug_in_knows_everything() {
+    let script = Script::new("Widgets");
+    script.synced.forget_permits(1);
+    let cluster = started(&[node("a")], &[&script]).await;
+    cluster.create_doc(&pod("p")).await;
+    assert_waits(&cluster, "p").await;
+    assert_eq!(script.attempts(), 0);
+    script.synced.add_permits(1);
+    assert_eq!(node_of(&cluster, "p").await, "a");
 }
 
 #[tokio::test(start_paused = true)]

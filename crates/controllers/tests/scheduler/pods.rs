@@ -50,7 +50,8 @@ async fn pods_become_ready_on_pretend_nodes() {
         let here = pods
             .iter()
             .filter(|pod| pod.str_at("/spec/nodeName") == name);
-        assert!((6..=7).contains(&here.count()), "{name} has its share");
+        // A percent of a node is about three pods, and the scores do not see less.
+        assert!(here.count() >= 6, "{name} has its share");
     }
 }
 
@@ -215,6 +216,47 @@ async fn refused_binding_frees_the_node_and_is_tried_again() {
         "{message}"
     );
     assert_eq!(node_of(&cluster, "first").await, "a");
+}
+
+#[tokio::test(start_paused = true)]
+async fn binding_without_an_answer_is_seen_on_the_watch() {
+    let cluster = bare_cluster(&[node("a"), node("b")]).await;
+    let mut losses = 1;
+    let faults = Faults::new(move |call| {
+        if call.path.ends_with("/binding") && losses > 0 {
+            losses -= 1;
+            return Fault::LostAnswer;
+        }
+        Fault::None
+    });
+    let transport = cluster.transport().layer(&faults);
+    let manager = cluster.manager_on("scheduler", transport).build().unwrap();
+    scheduler::add_to(&manager, &scheduler::Options::default());
+    cluster.run_manager(manager);
+    cluster.create_doc(&pod_with("p", "4", "1Gi")).await;
+    let there = node_of(&cluster, "p").await;
+    cluster.create_doc(&pod_with("q", "4", "1Gi")).await;
+    assert_ne!(node_of(&cluster, "q").await, there);
+    cluster.pass(Duration::from_secs(60)).await;
+    assert_eq!(node_of(&cluster, "p").await, there);
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_schedulers_bind_every_pod_once() {
+    let cluster = cluster(&[node("a"), node("b"), node("c")]).await;
+    run(&cluster, &scheduler::Options::default());
+    for number in 0..24 {
+        cluster.create_doc(&pod(&format!("p{number}"))).await;
+    }
+    for number in 0..24 {
+        node_of(&cluster, &format!("p{number}")).await;
+    }
+    cluster.pass(Duration::from_secs(60)).await;
+    let events = cluster.list_docs(&EVENTS, "default", "").await;
+    let bound = events
+        .iter()
+        .filter(|event| event.str_at("/reason") == "Scheduled");
+    assert_eq!(bound.count(), 24);
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,7 +8,7 @@ use windlass_client::{
     Config, DeleteOptions, DynamicApi, Patch, Propagation, RestOptions, WriteOptions,
 };
 use windlass_controllers::{deployment, replicaset, replicationcontroller};
-use windlass_core::{Doc, Gvr, condition, doc};
+use windlass_core::{Doc, Env, Gvr, condition, doc};
 use windlass_envtest::ControlPlane;
 use windlass_runtime::{Manager, ManagerBuilder, Shutdown};
 use windlass_testing::{Call, Cluster, Fault, Faults, Running};
@@ -64,6 +64,12 @@ impl Stage {
         let config = Config::from_file(server.kubeconfig()).await.unwrap();
         let cluster = Cluster::builder().existing(config).patience(PATIENCE);
         Self::new(cluster.start().await, name, controllers, true).await
+    }
+
+    /// On a cluster with the time of day of this machine, for programs that look at it.
+    pub(crate) async fn embedded_now(name: &str) -> Self {
+        let cluster = Cluster::builder().env(Env::real()).patience(PATIENCE);
+        Self::new(cluster.start().await, name, Controllers::Ours, true).await
     }
 
     async fn new(cluster: Cluster, name: &str, controllers: Controllers, is_real: bool) -> Self {
@@ -220,6 +226,19 @@ impl Stage {
     pub(crate) async fn scale(&self, resource: &Gvr, name: &str, replicas: i64) {
         let patch = doc!({ "spec": { "replicas": replicas } });
         self.patch(resource, name, patch).await;
+    }
+
+    /// Scales by the part of the object that is there for it, as often as somebody is faster.
+    pub(crate) async fn put_scale(&self, resource: &Gvr, name: &str, replicas: i64) {
+        let (api, options) = (self.api(resource), WriteOptions::default());
+        loop {
+            let scale = api.get_part(name, "scale").await.unwrap();
+            let scale = scale.with("/spec/replicas", replicas).unwrap();
+            match api.update_part(name, "scale", &scale, &options).await {
+                Err(error) if error.is_conflict() => {}
+                result => return drop(result.unwrap()),
+            }
+        }
     }
 
     /// Deletes without waiting for dependents.

@@ -128,6 +128,11 @@ impl fmt::Debug for Encoder {
 
 #[cfg(test)]
 mod tests {
+    #![expect(
+        clippy::vec_init_then_push,
+        reason = "the macro of this crate pushes field by field"
+    )]
+
     use super::*;
     use crate::doc;
 

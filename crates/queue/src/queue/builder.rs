@@ -3,7 +3,6 @@
 use std::{fmt, hash::Hash, sync::Arc};
 
 use foldhash::fast::RandomState;
-use parking_lot::Mutex;
 use tokio::{sync::Notify, time::Instant};
 
 use super::{Inner, Shared, WorkQueue};
@@ -13,6 +12,7 @@ use crate::{
     metrics::Metrics,
     parking::Parking,
     state::State,
+    sync::{AtomicUsize, Mutex},
 };
 
 /// Builds a [`WorkQueue`].
@@ -52,6 +52,8 @@ impl<K: Clone + Eq + Hash + Send + 'static> Builder<K> {
             epoch: Instant::now(),
             is_timed: self.name.is_some(),
             name: self.name,
+            last_thread: AtomicUsize::new(0),
+            steps: AtomicUsize::new(0),
             inbox: Inbox::new(),
             inner: Mutex::new(Inner {
                 state: State::new(metrics),

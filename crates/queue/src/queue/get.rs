@@ -18,6 +18,12 @@ use crate::{
     state::{Handout, Intake, SlotId},
 };
 
+/// How often a worker gives way, in one wait, to another thread that serves the queue. Two threads
+/// that take turns at every key spend more time on waiting for each other than on the keys; one of
+/// them does better to run something else. It does not give way to a thread that takes its time
+/// with a key, nor for ever.
+const YIELDS_MAX: u32 = 64;
+
 /// A key that is with a worker. While it lives nobody else gets the key; dropping it says that
 /// the work is done.
 #[must_use = "dropping the item ends the work on its key"]
@@ -41,6 +47,8 @@ struct Seat<'q, K: Clone + Eq> {
     /// The key that the worker is done with.
     hold: Option<Hold<'q, K>>,
     ticket: Option<Ticket>,
+    /// How often it has given way to another thread.
+    yields: u32,
 }
 
 /// What a look at the queue has come to.
@@ -56,7 +64,12 @@ impl<K: Clone + Eq + Hash + Send + 'static> WorkQueue<K> {
     /// Waits for a key. `None` means that the queue is shut down and that every ready key was
     /// handed out. Dropping the future is safe: no key is lost.
     pub async fn get(&self) -> Option<Item<'_, K>> {
-        Seat::new(&self.shared, None).take().await
+        let mut seat = Seat::new(&*self.shared, None);
+        match poll_fn(|cx| seat.poll(cx)).await {
+            Turn::Work(handout) => Some(Item::new(seat.shared, handout)),
+            Turn::Closed => None,
+            Turn::SleepUntil(due) => seat.sleep(due).await,
+        }
     }
 }
 
@@ -66,30 +79,16 @@ impl<'q, K: Clone + Eq> Seat<'q, K> {
             shared,
             hold,
             ticket: None,
+            yields: 0,
         }
     }
 
-    async fn take(mut self) -> Option<Item<'q, K>> {
+    /// Sleeps for a timer, until there is a key for this worker or another sleeps in its place.
+    async fn sleep(mut self, mut due: u64) -> Option<Item<'q, K>> {
         let shared = self.shared;
-        let mut turn = poll_fn(|cx| self.poll(cx)).await;
         loop {
-            let due = match turn {
-                Turn::Work(Handout { id, key, priority }) => {
-                    let hold = Hold {
-                        shared,
-                        id: Some(id),
-                    };
-                    return Some(Item {
-                        hold,
-                        key,
-                        priority,
-                    });
-                }
-                Turn::Closed => return None,
-                Turn::SleepUntil(due) => due,
-            };
             let mut sleep = pin!(sleep_until(shared.epoch + Duration::from_nanos(due)));
-            turn = poll_fn(|cx| match self.poll(cx) {
+            let turn = poll_fn(|cx| match self.poll(cx) {
                 Poll::Ready(Turn::SleepUntil(again)) if again == due => {
                     ready!(sleep.as_mut().poll(cx));
                     self.poll(cx)
@@ -97,6 +96,11 @@ impl<'q, K: Clone + Eq> Seat<'q, K> {
                 other => other,
             })
             .await;
+            match turn {
+                Turn::Work(handout) => return Some(Item::new(shared, handout)),
+                Turn::Closed => return None,
+                Turn::SleepUntil(then) => due = then,
+            }
         }
     }
 
@@ -107,9 +111,12 @@ impl<'q, K: Clone + Eq> Seat<'q, K> {
             self.hold = None;
             return Poll::Pending;
         };
+        if self.yields < YIELDS_MAX && self.shared.is_served_by_another_thread() {
+            return self.give_way(cx);
+        }
         let timed = self.shared.is_timed.then(|| self.shared.now());
         let left = self.ticket.take();
-        let ended = self.hold.take().and_then(|mut hold| hold.id.take());
+        let ended = self.hold.take().and_then(Hold::into_id);
         let (turn, ticket, _garbage) = self.shared.step(|inner| {
             let key = ended.and_then(|id| inner.state.done(id, timed.unwrap_or(0)));
             let waker = left.and_then(|ticket| inner.parking.leave(ticket));
@@ -132,6 +139,24 @@ impl<'q, K: Clone + Eq> Seat<'q, K> {
             _ => {}
         }
         turn
+    }
+}
+
+impl<K: Clone + Eq> Seat<'_, K> {
+    /// Lets other tasks of this thread run, such as those that bring keys.
+    fn give_way(&mut self, cx: &Context<'_>) -> Poll<Turn<K>> {
+        self.yields += 1;
+        if let Some(id) = self.hold.take().and_then(Hold::into_id) {
+            self.shared.done_later(id);
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+}
+
+impl<K: Clone + Eq> Hold<'_, K> {
+    fn into_id(mut self) -> Option<SlotId> {
+        self.id.take()
     }
 }
 
@@ -159,12 +184,28 @@ impl<K: Clone + Eq> Item<'_, K> {
 }
 
 impl<'q, K: Clone + Eq> Item<'q, K> {
+    fn new(shared: &'q Shared<K>, handout: Handout<K>) -> Self {
+        let Handout { id, key, priority } = handout;
+        let id = Some(id);
+        Self {
+            hold: Hold { shared, id },
+            key,
+            priority,
+        }
+    }
+
     /// Ends the work on the key, and waits for the next one like [`WorkQueue::get`]. It is the
     /// same as the two calls, at the price of one.
     pub async fn next(self) -> Option<Item<'q, K>> {
         let Self { hold, key, .. } = self;
         drop(key);
-        Seat::new(hold.shared, Some(hold)).take().await
+        let mut seat = Seat::new(hold.shared, Some(hold));
+        // The same as in `get`: a function of its own would be a future to move around.
+        match poll_fn(|cx| seat.poll(cx)).await {
+            Turn::Work(handout) => Some(Self::new(seat.shared, handout)),
+            Turn::Closed => None,
+            Turn::SleepUntil(due) => seat.sleep(due).await,
+        }
     }
 }
 
@@ -178,14 +219,8 @@ impl<K: Clone + Eq> Deref for Item<'_, K> {
 
 impl<K: Clone + Eq> Drop for Hold<'_, K> {
     fn drop(&mut self) {
-        let Some(id) = self.id else { return };
-        let now = self.shared.now_if_timed();
-        let (_key, is_drained) = self.shared.step(|inner| {
-            let key = inner.state.done(id, now);
-            (key, inner.state.is_drained())
-        });
-        if is_drained {
-            self.shared.drained.notify_waiters();
+        if let Some(id) = self.id {
+            self.shared.done(id);
         }
     }
 }

@@ -65,12 +65,18 @@ pub(crate) struct Slot<K> {
     pub(crate) next: SlotId,
     /// Priority of the pending or current hand-out.
     pub(crate) priority: i32,
-    /// Priority with which the timer will queue the key.
-    pub(crate) timer_priority: i32,
     pub(crate) phase: Phase,
     pub(crate) timer: Timer,
     /// Order of entry into the ready lists, across priorities.
     pub(crate) queued_seq: u64,
+}
+
+/// The times of a key. They are apart from the slots because a hand-out of a queue that has no
+/// timers and does not count needs none of them, and goes without touching their memory.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Times {
+    /// Priority with which the timer will queue the key.
+    pub(crate) timer_priority: i32,
     /// When the timer fires, and its order among timers of the same instant.
     pub(crate) due: u64,
     pub(crate) timer_seq: u64,
@@ -83,6 +89,9 @@ pub(crate) struct Slot<K> {
 #[derive(Debug)]
 pub(crate) struct Slots<K> {
     slots: Vec<Slot<K>>,
+    /// As many as there are slots. What is in them counts only after it was set for the timer, the
+    /// add or the hand-out that it belongs to.
+    times: Vec<Times>,
     table: HashTable<SlotId>,
     free: SlotId,
 }
@@ -102,6 +111,7 @@ impl<K: Eq> Slots<K> {
     pub(crate) fn new() -> Self {
         Self {
             slots: Vec::new(),
+            times: Vec::new(),
             table: HashTable::new(),
             free: NIL,
         }
@@ -129,14 +139,9 @@ impl<K: Eq> Slots<K> {
             prev: NIL,
             next: NIL,
             priority: 0,
-            timer_priority: 0,
             phase: Phase::Idle,
             timer: Timer::Off,
             queued_seq: 0,
-            due: 0,
-            timer_seq: 0,
-            added_at: 0,
-            started_at: 0,
         });
         let slots = &self.slots;
         self.table.insert_unique(unfold(hash), id, |&other| {
@@ -151,6 +156,7 @@ impl<K: Eq> Slots<K> {
                 .ok()
                 .filter(|&id| id != NIL);
             self.slots.push(slot);
+            self.times.push(Times::default());
             return id.expect("invariant: fewer than 2^32 keys fit in memory");
         }
         let id = self.free;
@@ -177,6 +183,16 @@ impl<K: Eq> Slots<K> {
             *self = Self::new();
         }
         key
+    }
+}
+
+impl<K> Slots<K> {
+    pub(crate) fn times(&self, id: SlotId) -> &Times {
+        &self.times[id as usize]
+    }
+
+    pub(crate) fn times_mut(&mut self, id: SlotId) -> &mut Times {
+        &mut self.times[id as usize]
     }
 }
 

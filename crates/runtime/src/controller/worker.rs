@@ -1,6 +1,6 @@
 //! One worker: takes a key, reconciles it, and decides what becomes of it.
 
-use std::{any::Any, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{any::Any, borrow::Cow, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures_util::FutureExt;
 use tokio::time::Instant;
@@ -21,7 +21,7 @@ use crate::{
 
 /// What a reconcile has come to, for the journal.
 struct Verdict {
-    outcome: String,
+    outcome: Cow<'static, str>,
     next: Option<Duration>,
 }
 
@@ -169,7 +169,7 @@ impl Parts {
         let Some(delay) = action.delay() else {
             self.metrics.reconciled(Outcome::Success, took);
             return Verdict {
-                outcome: "done".to_owned(),
+                outcome: "done".into(),
                 next: None,
             };
         };
@@ -184,7 +184,7 @@ impl Parts {
             },
         );
         Verdict {
-            outcome: "done for now".to_owned(),
+            outcome: "done for now".into(),
             next: Some(delay),
         }
     }
@@ -215,7 +215,7 @@ impl Parts {
             Retry::Backoff => self.retry(item, error),
         };
         Verdict {
-            outcome: format!("failed: {error}"),
+            outcome: format!("failed: {error}").into(),
             next,
         }
     }
@@ -245,7 +245,10 @@ impl Parts {
         );
         let verdict = self.verdict.lock().clone();
         let delay = verdict.filter(|(of, _)| of == key).map(|(_, delay)| delay);
-        tracing::error!(%error, retries = failures, ?delay, "Reconciler error");
+        match is_conflict(error) {
+            true => tracing::debug!(%error, retries = failures, ?delay, "Reconciler conflict"),
+            false => tracing::error!(%error, retries = failures, ?delay, "Reconciler error"),
+        }
         delay
     }
 
@@ -283,4 +286,11 @@ fn panic_text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("of unknown cause")
+}
+
+/// Whether somebody else was faster. The next look at the cache puts that right, so that it is
+/// no news to anybody.
+fn is_conflict(error: &Error) -> bool {
+    let request = error.downcast_ref::<windlass_client::Error>();
+    request.is_some_and(windlass_client::Error::is_conflict)
 }

@@ -67,6 +67,21 @@ impl Reference {
         self
     }
 
+    /// The field selector that finds the events of the core group about this object. What the
+    /// reference leaves out is not asked for.
+    #[must_use]
+    pub fn field_selector(&self) -> String {
+        let fields = [
+            ("kind", &self.kind),
+            ("namespace", &self.namespace),
+            ("name", &self.name),
+            ("uid", &self.uid),
+        ];
+        let present = fields.iter().filter(|(_, value)| !value.is_empty());
+        let terms = present.map(|(field, value)| format!("involvedObject.{field}={value}"));
+        terms.collect::<Vec<_>>().join(",")
+    }
+
     fn to_doc(&self) -> Doc {
         let fields = [
             ("apiVersion", &self.api_version),

@@ -8,11 +8,11 @@ use std::{
 
 use parking_lot::Mutex;
 use tokio::time::{Instant, advance, sleep};
-use windlass_core::{Doc, Env, doc};
+use windlass_core::{Doc, Env, Gvr, doc};
 use windlass_testing::{Fault, Faults, ModelServer, TokioClock};
 
 use super::{correlate::aggregate_key, *};
-use windlass_client::{RestClient, RestOptions};
+use windlass_client::{DynamicClient, ListOptions, RestClient, RestOptions};
 
 fn env() -> Env {
     TokioClock::new().env(1)
@@ -392,6 +392,33 @@ async fn a_thing_without_a_kind_has_no_events() {
     );
     broadcaster.shut_down().await;
     assert!(server.objects("events").is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_events_about_an_object_are_found_by_fields() {
+    let (broadcaster, recorder, server, _) = recorder();
+    for name in ["web", "db"] {
+        recorder.event(&pod(name, "shop"), EventType::Normal, "Killing", "one");
+    }
+    broadcaster.shut_down().await;
+    let selector = Reference::to(&pod("web", "shop")).field_selector();
+    assert!(
+        selector.starts_with(
+            "involvedObject.kind=Pod,involvedObject.namespace=shop,involvedObject.name=web"
+        ),
+        "{selector}"
+    );
+    let events = DynamicClient::new(server.client()).resource(Gvr::constant("", "v1", "events"));
+    let options = ListOptions {
+        field_selector: selector,
+        ..ListOptions::default()
+    };
+    let found = events.list(&options).await.unwrap().items;
+    let names = found
+        .iter()
+        .map(|event| event.str_at("/involvedObject/name"));
+    assert_eq!(names.collect::<Vec<_>>(), ["web"]);
+    assert_eq!(Reference::default().field_selector(), "");
 }
 
 #[tokio::test(start_paused = true)]

@@ -154,3 +154,30 @@ fn crowded_nodes_and_lower_costs_give_up_their_pods_first() {
     );
     assert!(rank(&not_ready.unwrap(), 0) < rank(&costing("-200"), 0));
 }
+
+#[test]
+fn costs_and_phases_that_are_not_known_count_as_the_least() {
+    let cost = |cost: &str| {
+        let pod = in_phase("Running");
+        let annotations = doc!({ POD_DELETION_COST: cost });
+        let pod = pod.with("/metadata/annotations", annotations).unwrap();
+        DeletionRank::of(&pod, 0, now())
+    };
+    for odd in ["+5", "007", "abc", "", "2147483648"] {
+        assert_eq!(cost(odd), cost("0"), "{odd:?}");
+    }
+    assert!(cost("-10") < cost("0") && cost("0") < cost("5"));
+    let rank = |phase: &str| DeletionRank::of(&in_phase(phase), 0, now());
+    assert_eq!(rank(""), rank("Pending"));
+    assert!(rank("Pending") < rank("Unknown") && rank("Unknown") < rank("Running"));
+}
+
+#[test]
+fn a_ready_pod_that_does_not_say_since_when_goes_before_those_that_do() {
+    let untimed = doc!({
+        "status": { "phase": "Running", "conditions": [{ "type": "Ready", "status": "True" }] }
+    });
+    let timed = ready_at("2026-01-01T00:00:00Z");
+    let rank = |pod: &Doc| DeletionRank::of(pod, 0, now());
+    assert!(rank(&untimed) < rank(&timed));
+}

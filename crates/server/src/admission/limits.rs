@@ -63,8 +63,8 @@ fn default_by(pod: Doc, range: &Doc) -> Doc {
                 ] {
                     spec.each(list, |container| {
                         let name = container.str_at("/name");
-                        let fill = |container: Doc, which: &str, values: &[(String, Doc)]| {
-                            let (container, set) = filled(&container, which, values);
+                        let fill = |container: &Doc, which: &str, values: &[(String, Doc)]| {
+                            let (container, set) = filled(container, which, values);
                             if !set.is_empty() {
                                 let what = which.trim_end_matches('s');
                                 let note = format!("{} {what} for {sort} {name}", set.join(", "));
@@ -72,8 +72,8 @@ fn default_by(pod: Doc, range: &Doc) -> Doc {
                             }
                             container
                         };
-                        let filled = fill(container.clone(), "requests", &requests);
-                        fill(filled, "limits", &limits)
+                        let filled = fill(container, "requests", &requests);
+                        fill(&filled, "limits", &limits)
                     });
                 }
             })

@@ -1,20 +1,27 @@
 //! Resource claims, their templates, device classes and resource slices.
+//!
+//! A claim asks for devices (`claim`), and gets them in its status (`allocation`); a template is a
+//! claim to be; a class is what claims ask by; a slice (`slice`) is what a driver offers. What they
+//! have in common, expressions and settings, is in `common`.
 
-use windlass_core::{Doc, names};
+mod allocation;
+mod claim;
+mod common;
+mod slice;
+mod uses;
+
+use windlass_core::{Doc, Env};
 
 use super::fields::{Fields, edit};
 use crate::field::{FieldErrors, FieldPath};
 use crate::registry::Hooks;
 use crate::rest::put;
+use crate::status::Status;
+use crate::storage::Storage;
+pub(super) use uses::validate_uses;
 
-/// Limits of upstream.
-const REQUESTS_MAX: usize = 32;
-const CONSTRAINTS_MAX: usize = 32;
-const CONFIG_MAX: usize = 32;
-const SELECTORS_MAX: usize = 32;
-const ALTERNATIVES_MAX: usize = 8;
-const RESERVED_MAX: usize = 256;
-const DEVICES_MAX: usize = 128;
+/// The label of namespaces whose users may have administrative access to devices.
+const ADMIN_LABEL: &str = "resource.kubernetes.io/admin-access";
 
 /// Hooks of resource claims.
 #[derive(Debug)]
@@ -53,10 +60,53 @@ fn default_request(request: &Doc) -> Doc {
         {
             request.set("count", 1);
         }
+        request.each("tolerations", |toleration| {
+            edit(toleration, |toleration| {
+                toleration.default("operator", "Equal")
+            })
+        });
     })
 }
 
+/// Refuses requests for administrative access outside of the namespaces that allow it.
+fn check_admin_access(
+    kind: &str,
+    object: &Doc,
+    spec: (&Doc, &FieldPath),
+    storage: &Storage,
+) -> Result<(), Status> {
+    let requests = spec.0.at("/devices/requests").items().iter().enumerate();
+    let mut asking = requests
+        .filter(|(_, request)| request.at("/exactly/adminAccess").as_bool() == Some(true))
+        .peekable();
+    if asking.peek().is_none() || is_admin_namespace(object.meta().namespace(), storage) {
+        return Ok(());
+    }
+    let mut errors = FieldErrors::default();
+    let path = spec.1.child("devices").child("requests");
+    for (index, _) in asking {
+        let detail = format!(
+            "admin access to devices requires the `{ADMIN_LABEL}: true` label on the containing \
+             namespace"
+        );
+        errors.forbidden(&path.index(index).child("adminAccess"), detail);
+    }
+    let kind = windlass_core::GroupKind::new("resource.k8s.io", kind.to_owned());
+    Err(Status::invalid(&kind, object.meta().name(), &errors))
+}
+
+fn is_admin_namespace(namespace: &str, storage: &Storage) -> bool {
+    let found = storage.find("", "namespaces", "", namespace);
+    found.is_some_and(|found| found.meta().label(ADMIN_LABEL) == Some("true"))
+}
+
 impl Hooks for ResourceClaims {
+    fn admit(&self, claim: Doc, storage: &Storage) -> Result<Doc, Status> {
+        let path = FieldPath::new("spec");
+        check_admin_access("ResourceClaim", &claim, (claim.at("/spec"), &path), storage)?;
+        Ok(claim)
+    }
+
     fn default(&self, claim: Doc) -> Doc {
         edit(&claim, |claim| {
             claim.inside("spec", |spec| edit(spec, default_claim_spec))
@@ -65,19 +115,11 @@ impl Hooks for ResourceClaims {
 
     fn prepare_status(&self, new: Doc, old: &Doc) -> Doc {
         let kept = put(new, "/metadata", old.at("/metadata"));
-        if kept.at("/status/allocation").is_null() && !old.at("/status/allocation").is_null() {
-            // Devices that are not allocated any more have nothing to report.
-            return kept.without("/status/devices").unwrap_or(kept);
-        }
-        kept
-    }
-
-    fn status_resets(&self) -> &'static [&'static [&'static str]] {
-        &[&["spec"], &["metadata"]]
+        allocation::without_stale_devices(kept, old)
     }
 
     fn validate(&self, claim: &Doc, errors: &mut FieldErrors) {
-        validate_spec(claim.at("/spec"), &FieldPath::new("spec"), errors);
+        claim::validate_spec(claim.at("/spec"), &FieldPath::new("spec"), errors);
     }
 
     fn validate_update(&self, new: &Doc, old: &Doc, errors: &mut FieldErrors) {
@@ -85,120 +127,18 @@ impl Hooks for ResourceClaims {
     }
 
     fn validate_status(&self, new: &Doc, old: &Doc, errors: &mut FieldErrors) {
-        let path = FieldPath::new("status");
-        validate_reservations(new, old, &path.child("reservedFor"), errors);
-        let (allocation, before) = (new.at("/status/allocation"), old.at("/status/allocation"));
-        if !before.is_null() && !allocation.is_null() {
-            errors.immutable(&path.child("allocation"), allocation, before);
-        }
-    }
-}
-
-fn validate_spec(spec: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
-    let path = path.child("devices");
-    for (key, limit) in [
-        ("requests", REQUESTS_MAX),
-        ("constraints", CONSTRAINTS_MAX),
-        ("config", CONFIG_MAX),
-    ] {
-        let count = spec.at(&format!("/devices/{key}")).items().len();
-        if count > limit {
-            errors.too_many(&path.child(key), count, limit);
-        }
-    }
-    let mut seen = Vec::new();
-    for (index, request) in spec.at("/devices/requests").items().iter().enumerate() {
-        let path = path.child("requests").index(index);
-        validate_request(request, &path, errors);
-        match request.str_at("/name") {
-            "" => errors.required(&path.child("name"), ""),
-            name if seen.contains(&name) => errors.duplicate(&path, name),
-            name => seen.push(name),
-        }
-    }
-}
-
-fn validate_request(request: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
-    let exactly = request.at("/exactly");
-    let alternatives = request.at("/firstAvailable").items();
-    match (exactly.is_null(), alternatives.is_empty()) {
-        (true, true) => errors.required(
-            path,
-            "exactly one of `exactly` or `firstAvailable` is required",
-        ),
-        (false, false) => {
-            errors.invalid(path, request, "exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set");
-        }
-        (false, true) => validate_exact(exactly, &path.child("exactly"), errors),
-        (true, false) => {
-            let path = path.child("firstAvailable");
-            if alternatives.len() > ALTERNATIVES_MAX {
-                errors.too_many(&path, alternatives.len(), ALTERNATIVES_MAX);
-            }
-            for (index, alternative) in alternatives.iter().enumerate() {
-                validate_exact(alternative, &path.index(index), errors);
-            }
-        }
-    }
-}
-
-fn validate_exact(request: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
-    let class = path.child("deviceClassName");
-    match request.str_at("/deviceClassName") {
-        "" => errors.required(&class, ""),
-        name => errors.invalid_each(&class, name, names::dns1123_subdomain(name)),
-    }
-    let selectors = request.at("/selectors").items().len();
-    if selectors > SELECTORS_MAX {
-        errors.too_many(&path.child("selectors"), selectors, SELECTORS_MAX);
-    }
-    let count = request.at("/count").as_i64().unwrap_or(0);
-    match request.str_at("/allocationMode") {
-        "All" if count != 0 => {
-            let detail = "must not be specified when allocationMode is 'All'";
-            errors.invalid(&path.child("count"), count, detail);
-        }
-        "All" => {}
-        "ExactCount" if count <= 0 => {
-            errors.invalid(&path.child("count"), count, "must be greater than zero");
-        }
-        "ExactCount" => {}
-        other => {
-            errors.not_supported(&path.child("allocationMode"), other, &["All", "ExactCount"]);
-        }
-    }
-}
-
-fn validate_reservations(new: &Doc, old: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
-    let reserved = new.at("/status/reservedFor").items();
-    if reserved.len() > RESERVED_MAX {
-        errors.too_many(path, reserved.len(), RESERVED_MAX);
-    }
-    if !reserved.is_empty() && new.at("/status/allocation").is_null() {
-        errors.forbidden(path, "may not be specified when `allocated` is not set");
-    }
-    let mut seen = Vec::new();
-    for (index, consumer) in reserved.iter().enumerate() {
-        let path = path.index(index);
-        for key in ["resource", "name", "uid"] {
-            if consumer.str_at(&format!("/{key}")).is_empty() {
-                errors.required(&path.child(key), "");
-            }
-        }
-        let uid = consumer.str_at("/uid");
-        if seen.contains(&uid) {
-            errors.duplicate(&path.child("uid"), uid);
-        }
-        seen.push(uid);
-    }
-    let before = old.at("/status/reservedFor").items();
-    let has_new = reserved.iter().any(|consumer| !before.contains(consumer));
-    if new.meta().is_deleting() && has_new {
-        errors.forbidden(path, "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set");
+        allocation::validate_status(new, old, &FieldPath::new("status"), errors);
     }
 }
 
 impl Hooks for ResourceClaimTemplates {
+    fn admit(&self, template: Doc, storage: &Storage) -> Result<Doc, Status> {
+        let path = FieldPath::new("spec").child("spec");
+        let spec = (template.at("/spec/spec"), &path);
+        check_admin_access("ResourceClaimTemplate", &template, spec, storage)?;
+        Ok(template)
+    }
+
     fn default(&self, template: Doc) -> Doc {
         edit(&template, |template| {
             template.inside("spec", |spec| {
@@ -211,7 +151,7 @@ impl Hooks for ResourceClaimTemplates {
 
     fn validate(&self, template: &Doc, errors: &mut FieldErrors) {
         let path = FieldPath::new("spec").child("spec");
-        validate_spec(template.at("/spec/spec"), &path, errors);
+        claim::validate_spec(template.at("/spec/spec"), &path, errors);
     }
 
     fn validate_update(&self, new: &Doc, old: &Doc, errors: &mut FieldErrors) {
@@ -221,67 +161,19 @@ impl Hooks for ResourceClaimTemplates {
 
 impl Hooks for DeviceClasses {
     fn validate(&self, class: &Doc, errors: &mut FieldErrors) {
-        let path = FieldPath::new("spec");
-        for (key, limit) in [("selectors", SELECTORS_MAX), ("config", CONFIG_MAX)] {
-            let count = class.at(&format!("/spec/{key}")).items().len();
-            if count > limit {
-                errors.too_many(&path.child(key), count, limit);
-            }
-        }
+        let (spec, path) = (class.at("/spec"), FieldPath::new("spec"));
+        common::validate_selectors(spec, &path, errors);
+        common::validate_configs(spec, &path, common::CONFIG_MAX, None, errors);
     }
 }
 
 impl Hooks for ResourceSlices {
+    fn prepare_create(&self, slice: Doc, env: &Env) -> Doc {
+        slice::with_taint_times(&slice, env)
+    }
+
     fn validate(&self, slice: &Doc, errors: &mut FieldErrors) {
-        let path = FieldPath::new("spec");
-        if slice.str_at("/spec/driver").is_empty() {
-            errors.required(&path.child("driver"), "");
-        }
-        if slice.str_at("/spec/pool/name").is_empty() {
-            errors.required(&path.child("pool").child("name"), "");
-        }
-        let count = slice
-            .at("/spec/pool/resourceSliceCount")
-            .as_i64()
-            .unwrap_or(0);
-        if count <= 0 {
-            let path = path.child("pool").child("resourceSliceCount");
-            errors.invalid(&path, count, "must be greater than zero");
-        }
-        let places = [
-            "nodeName",
-            "nodeSelector",
-            "allNodes",
-            "perDeviceNodeSelection",
-        ];
-        let given: Vec<&str> = places
-            .into_iter()
-            .filter(|key| slice.at("/spec").get(key).is_some())
-            .collect();
-        let detail = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, \
-                      `perDeviceNodeSelection` is required";
-        match given.len() {
-            0 => errors.required(&path, detail),
-            1 => {}
-            _ => {
-                let shown = format!("{{{}}}", given.join(", "));
-                let detail = format!("{detail}, but multiple fields are set");
-                errors.invalid(&path, shown, detail);
-            }
-        }
-        let devices = slice.at("/spec/devices").items();
-        if devices.len() > DEVICES_MAX {
-            errors.too_many(&path.child("devices"), devices.len(), DEVICES_MAX);
-        }
-        let mut seen = Vec::new();
-        for (index, device) in devices.iter().enumerate() {
-            let path = path.child("devices").index(index);
-            match device.str_at("/name") {
-                "" => errors.required(&path.child("name"), ""),
-                name if seen.contains(&name) => errors.duplicate(&path, name),
-                name => seen.push(name),
-            }
-        }
+        slice::validate(slice.at("/spec"), &FieldPath::new("spec"), errors);
     }
 
     fn validate_update(&self, new: &Doc, old: &Doc, errors: &mut FieldErrors) {
@@ -293,5 +185,15 @@ impl Hooks for ResourceSlices {
         ] {
             errors.immutable(&path.child(child), new.at(pointer), old.at(pointer));
         }
+    }
+
+    fn warnings(&self, slice: &Doc) -> Vec<String> {
+        let driver = slice.str_at("/spec/driver");
+        let text = format!(
+            "spec.driver: driver names should be lowercase; {driver:?} contains uppercase \
+             characters"
+        );
+        let is_upper = driver.chars().any(char::is_uppercase);
+        is_upper.then_some(text).into_iter().collect()
     }
 }

@@ -1,13 +1,12 @@
 //! Services and ingresses.
 
-use windlass_core::{Doc, Env, GroupKind, doc};
+use windlass_core::{Doc, Env, doc};
 
 use super::fields::{Fields, edit};
 use super::pod_spec::{one_of, port_name, port_number};
+use crate::allocate::wants_node_ports;
 use crate::field::{FieldErrors, FieldPath};
 use crate::registry::Hooks;
-use crate::status::Status;
-use crate::storage::Storage;
 
 const TYPES: &[&str] = &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
 
@@ -20,10 +19,6 @@ const ADDRESS_FIELDS: &[&str] = &[
     "ipFamilies",
     "ipFamilyPolicy",
 ];
-
-/// The ports of the nodes that services may have.
-const NODE_PORT_MIN: i64 = 30_000;
-const NODE_PORTS_COUNT: i64 = 2_768;
 
 /// Hooks of services.
 #[derive(Debug)]
@@ -48,28 +43,6 @@ pub(crate) struct Ingresses;
 impl Hooks for Services {
     fn initial_status(&self) -> Doc {
         doc!({ "loadBalancer": {} })
-    }
-
-    fn admit(&self, service: Doc, storage: &Storage) -> Result<Doc, Status> {
-        let address = service.str_at("/spec/clusterIP");
-        if matches!(address, "" | "None") {
-            return Ok(service);
-        }
-        let services = storage.snapshot_of("", "services");
-        let mut others = services.iter();
-        let why = if !is_cluster_address(address) {
-            "the provided IP is not in the valid range"
-        } else if others.any(|other| other.doc.str_at("/spec/clusterIP") == address) {
-            "provided IP is already allocated"
-        } else {
-            return Ok(service);
-        };
-        let mut errors = FieldErrors::default();
-        let path = FieldPath::new("spec").child("clusterIPs");
-        let detail = format!("failed to allocate IP {address}: {why}");
-        errors.invalid(&path, doc!([address]), detail);
-        let kind = GroupKind::new("", "Service");
-        Err(Status::invalid(&kind, service.meta().name(), &errors))
     }
 
     fn default(&self, service: Doc) -> Doc {
@@ -105,24 +78,22 @@ impl Hooks for Services {
         })
     }
 
-    fn prepare_create(&self, service: Doc, env: &Env) -> Doc {
+    fn prepare_create(&self, service: Doc, _env: &Env) -> Doc {
         if service.str_at("/spec/type") == "ExternalName" {
             return service;
         }
-        let service = edit(&service, |service| {
+        edit(&service, |service| {
             service.inside("spec", |spec| {
                 edit(spec, |spec| {
-                    if spec.text("clusterIP").is_empty() {
-                        spec.set("clusterIP", cluster_address(env));
+                    if !spec.text("clusterIP").is_empty() {
+                        let address = spec.text("clusterIP").to_owned();
+                        spec.default("clusterIPs", doc!([address]));
                     }
-                    let address = spec.text("clusterIP").to_owned();
-                    spec.default("clusterIPs", doc!([address]));
                     spec.default("ipFamilies", doc!(["IPv4"]));
                     spec.default("ipFamilyPolicy", "SingleStack");
                 })
             });
-        });
-        with_node_ports(&service, &Doc::NULL)
+        })
     }
 
     fn prepare_update(&self, new: Doc, old: &Doc) -> Doc {
@@ -227,19 +198,12 @@ fn validate_ports(ports: &[Doc], path: &FieldPath, errors: &mut FieldErrors) {
     }
 }
 
-/// A service whose ports have ports of the nodes, those they had before where they had some.
+/// A service whose ports have the ports of the nodes that they had before, if it still wants some.
 fn with_node_ports(service: &Doc, old: &Doc) -> Doc {
-    let spec = service.at("/spec");
-    let is_served = match spec.str_at("/type") {
-        "NodePort" => true,
-        "LoadBalancer" => *spec.at("/allocateLoadBalancerNodePorts") != false,
-        _ => false,
-    };
     let before = old.at("/spec/ports").items();
-    if !is_served {
+    if !wants_node_ports(service) {
         return without_node_ports(service, before);
     }
-    let uid = service.meta().uid_str();
     edit(service, |service| {
         service.inside("spec", |spec| {
             edit(spec, |spec| {
@@ -247,9 +211,12 @@ fn with_node_ports(service: &Doc, old: &Doc) -> Doc {
                     let known = before
                         .iter()
                         .find(|known| identity(known) == identity(port));
-                    let known = known.and_then(|known| known.get("nodePort")).cloned();
-                    let number = known.unwrap_or_else(|| node_port(uid, port).into());
-                    edit(port, |port| port.default("nodePort", number))
+                    let known = known.and_then(|known| known.get("nodePort"));
+                    edit(port, |port| {
+                        if let Some(number) = known {
+                            port.default("nodePort", number);
+                        }
+                    })
                 })
             })
         });
@@ -282,34 +249,6 @@ fn without_node_ports(service: &Doc, before: &[Doc]) -> Doc {
 fn identity(port: &Doc) -> (i64, &str) {
     let number = port.at("/port").as_i64().unwrap_or(0);
     (number, port.str_at("/protocol"))
-}
-
-/// A port of the nodes for a port of a service. There are no nodes behind it, so that two services
-/// may share one; the same service finds the same.
-fn node_port(uid: &str, port: &Doc) -> i64 {
-    let (number, protocol) = identity(port);
-    let name = format!("{uid}/{number}/{protocol}");
-    let hash = name.bytes().fold(0, |hash: i64, byte| {
-        (hash * 31 + i64::from(byte)) % NODE_PORTS_COUNT
-    });
-    NODE_PORT_MIN + hash
-}
-
-/// Whether an address can be one of the service network.
-fn is_cluster_address(address: &str) -> bool {
-    let parsed = address.parse::<std::net::Ipv4Addr>();
-    parsed.is_ok_and(|address| address.octets()[0] == 10)
-}
-
-/// An address of the service network. There is no network behind it.
-fn cluster_address(env: &Env) -> String {
-    let number = env.random_below(1 << 16);
-    format!(
-        "10.{}.{}.{}",
-        97 + number % 8,
-        number >> 8 & 0xff,
-        (number & 0xff).max(1)
-    )
 }
 
 impl Hooks for Endpoints {

@@ -478,6 +478,7 @@ fn quantity(value: &Doc) -> Option<Quantity> {
 }
 
 fn validate_claims(spec: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
+    super::device::validate_uses(spec, path, errors);
     let path = path.child("resourceClaims");
     let mut seen = Vec::new();
     for (index, claim) in spec.at("/resourceClaims").items().iter().enumerate() {

@@ -10,6 +10,7 @@ use windlass_atlas::{Atlas, canonical};
 use windlass_core::{Doc, Env, GroupKind, GroupResource, Gvk};
 use windlass_store::Resource as Shelf;
 
+use crate::crd;
 use crate::field::FieldErrors;
 use crate::request::Verb;
 use crate::status::Status;
@@ -36,7 +37,7 @@ pub(crate) struct Resource {
     /// Parts of an object with their own path.
     pub(crate) subresources: Vec<Subresource>,
     /// What `kubectl get` shows after the name; the age alone if empty.
-    pub(crate) columns: &'static [Column],
+    pub(crate) columns: Cow<'static, [Column]>,
     /// Fields that a field selector may name besides the name and the namespace.
     pub(crate) fields: Vec<SelectableField>,
     /// What a name must look like.
@@ -61,6 +62,8 @@ pub(crate) struct Resource {
     pub(crate) ttl: Option<Duration>,
     /// What the kind does beyond the rules above.
     pub(crate) hooks: Arc<dyn Hooks>,
+    /// The schema of a custom resource.
+    pub(crate) custom: Option<Arc<crd::Version>>,
 }
 
 /// A field that a field selector may name.
@@ -132,6 +135,8 @@ pub(crate) enum Generation {
     SpecOrAnnotations,
     /// With anything outside the metadata and the status.
     AllButStatus,
+    /// With anything outside the metadata.
+    Content,
     /// With anything outside the metadata, or the labels.
     ContentOrLabels,
 }
@@ -198,6 +203,12 @@ pub(crate) trait Hooks: Send + Sync {
 
     /// Finds what a part with its own path may not change.
     fn validate_part(&self, _new: &Doc, _old: &Doc, _errors: &mut FieldErrors) {}
+
+    /// Finds what is wrong with an object that was another one before.
+    fn validate_change(&self, new: &Doc, old: &Doc, errors: &mut FieldErrors) {
+        self.validate(new, errors);
+        self.validate_update(new, old, errors);
+    }
 
     /// Finds what is wrong with a new status.
     fn validate_status(&self, _new: &Doc, _old: &Doc, _errors: &mut FieldErrors) {}
@@ -302,22 +313,27 @@ impl Resource {
 
     /// The form in which an object is stored.
     pub(crate) fn to_storage(&self, object: &Doc) -> Doc {
-        match self.conversion {
-            Some(conversion) => (conversion.to_storage)(object),
-            None => object.clone(),
+        match (&self.custom, self.conversion) {
+            (Some(custom), _) => custom.to_storage(object),
+            (None, Some(conversion)) => (conversion.to_storage)(object),
+            (None, None) => object.clone(),
         }
     }
 
     /// An object in the version of this row.
     pub(crate) fn view(&self, object: &Doc) -> Doc {
-        match self.conversion {
-            Some(conversion) => (conversion.from_storage)(object),
-            None => object.clone(),
+        match (&self.custom, self.conversion) {
+            (Some(custom), _) => custom.view(object),
+            (None, Some(conversion)) => (conversion.from_storage)(object),
+            (None, None) => object.clone(),
         }
     }
 
     /// The kind of a list.
     pub(crate) fn list_kind(&self) -> String {
-        format!("{}List", self.gvk.kind())
+        match &self.custom {
+            Some(custom) => custom.list_kind.clone(),
+            None => format!("{}List", self.gvk.kind()),
+        }
     }
 }

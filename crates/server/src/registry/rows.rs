@@ -11,6 +11,7 @@ use super::resource::{
     Conversion, GarbagePolicy, Generation, Hooks, NameRule, NoHooks, Resource, Scope,
     SelectableField, Sub, Subresource,
 };
+use crate::crd;
 use crate::kinds;
 use crate::request::Verb;
 use crate::table::{self, Column};
@@ -447,7 +448,8 @@ fn extensions() -> Vec<Resource> {
         .status()
         .generation(Generation::Spec)
         .conditional_update()
-        .columns(table::CREATED_AT),
+        .columns(table::CREATED_AT)
+        .hooks(crd::DefinitionHooks),
         admission(
             "MutatingWebhookConfiguration",
             "mutatingwebhookconfigurations",
@@ -527,7 +529,7 @@ fn row(
         scope: Scope::Namespaced,
         verbs: STORED.to_vec(),
         subresources: Vec::new(),
-        columns: table::AGE,
+        columns: Cow::Borrowed(table::AGE),
         fields: Vec::new(),
         names: NameRule::Subdomain,
         generation: Generation::Absent,
@@ -540,6 +542,7 @@ fn row(
         conversion: None,
         ttl: None,
         hooks: Arc::new(NoHooks),
+        custom: None,
     }
 }
 
@@ -599,7 +602,7 @@ impl Resource {
     }
 
     fn columns(mut self, columns: &'static [Column]) -> Self {
-        self.columns = columns;
+        self.columns = Cow::Borrowed(columns);
         self
     }
 

@@ -17,7 +17,7 @@ use crate::request::Verb;
 use crate::respond;
 use crate::status::{Cause, Status};
 
-const APPLY_PATCH: &str = "application/apply-patch+yaml";
+pub(super) const APPLY_PATCH: &str = "application/apply-patch+yaml";
 
 /// What is to be applied.
 pub(super) struct Configuration {
@@ -173,10 +173,11 @@ fn merge(
         complaints: Vec::new(),
     };
     let merged = object::check_type(&merged, gvk)?;
-    let merged = object::conform(&merged, gvk, &mut strictness).map_err(|why| {
-        let why = format!("failed to convert new object to proper version: {why}");
-        Status::plain(why)
-    })?;
+    let merged =
+        object::conform(&merged, gvk, call.custom_schema(gvk), &mut strictness).map_err(|why| {
+            let why = format!("failed to convert new object to proper version: {why}");
+            Status::plain(why)
+        })?;
     Ok((merged, complaints))
 }
 

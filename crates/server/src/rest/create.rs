@@ -126,8 +126,13 @@ pub(super) async fn insert(
     let generated = object.meta().name().is_empty() && !object.meta().generate_name().is_empty();
     let attempts = if generated { NAME_ATTEMPTS } else { 1 };
     let mut taken = String::new();
+    let turn = call.turn().await;
     for _ in 0..attempts {
         let object = prepare(&call.server, &call.resource, &object)?;
+        let object = match &turn {
+            Some(turn) => turn.assign(object)?,
+            None => object,
+        };
         admission::check_rights(call, &object)?;
         crate::admission::validate(&request, &object, None)?;
         warnings.extend(call.resource.hooks.warnings(&object));
@@ -253,6 +258,19 @@ pub(crate) async fn create_at_start(
     plural: &str,
     object: Doc,
 ) -> Result<(), Status> {
+    set_at_start(server, group, version, plural, object, &[]).await
+}
+
+/// Makes an object that has to exist from the start. If it is there, some of its fields are set
+/// anew.
+pub(crate) async fn set_at_start(
+    server: &Server,
+    group: &str,
+    version: &str,
+    plural: &str,
+    object: Doc,
+    fields: &[&str],
+) -> Result<(), Status> {
     let table = server.inner().registry.table();
     let Some(resource) = table.find(group, version, plural) else {
         return Err(Status::no_such_path());
@@ -262,7 +280,13 @@ pub(crate) async fn create_at_start(
     let object = prepare(server, resource, &object)?;
     let key = storage::key(object.meta().namespace(), object.meta().name());
     let put = |current: Option<&Arc<Entry>>| match current {
-        Some(_) => Ok(Change::Keep),
+        Some(_) if fields.is_empty() => Ok(Change::Keep),
+        Some(current) => {
+            let set = |known: Doc, field: &&str| object::keep_field(&known, field, &object);
+            let known = resource.view(&current.doc);
+            let known = fields.iter().fold(known, set);
+            Ok(Change::put(resource.to_storage(&known)))
+        }
         None => Ok(Change::put(resource.to_storage(&object))),
     };
     let outcome: Result<Outcome, WriteError<Status>> = server

@@ -9,12 +9,15 @@ use windlass_store::{Change, Entry, Outcome};
 
 use super::filter::Filter;
 use super::{Call, list, object, write_failed};
+use crate::auth::{MASTERS, User};
 use crate::body::Body;
 use crate::field::{FieldErrors, FieldPath};
 use crate::negotiate::{self, Content};
 use crate::query;
 use crate::registry::{GarbagePolicy, Resource};
+use crate::request::{ResourcePath, Verb};
 use crate::respond;
+use crate::server::Server;
 use crate::status::{self, Status};
 use crate::storage;
 
@@ -96,6 +99,42 @@ pub(super) async fn delete_collection(call: &Call) -> Result<Response<Body>, Sta
         items,
         doc!({ "resourceVersion": (revision.to_string()) }),
     ))
+}
+
+/// Deletes one object on behalf of the server itself.
+pub(crate) async fn delete_for_server(
+    server: &Server,
+    resource: &Arc<Resource>,
+    entry: &Entry,
+) -> Result<(), Status> {
+    let namespace = entry.key.namespace().unwrap_or_default().to_owned();
+    let call = Call {
+        server: server.clone(),
+        resource: Arc::clone(resource),
+        path: ResourcePath {
+            group: resource.gvk.group().to_owned(),
+            version: resource.gvk.version().to_owned(),
+            namespace: namespace.clone(),
+            resource: resource.plural.to_string(),
+            name: entry.key.name().to_owned(),
+            subresource: String::new(),
+            verb: Some(Verb::Delete),
+        },
+        query: query::Query::parse("")?,
+        headers: http::HeaderMap::new(),
+        user: User::new("system:apiserver", &[MASTERS]),
+        body: bytes::Bytes::new(),
+    };
+    let options = DeleteOptions {
+        uid: Some(entry.doc.meta().uid_str().to_owned()),
+        ..DeleteOptions::default()
+    };
+    match delete_one(&call, entry.key.name(), &namespace, &options).await {
+        Err(status) if !matches!(status.code(), StatusCode::NOT_FOUND | StatusCode::CONFLICT) => {
+            Err(status)
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Deletes one object, or begins to.

@@ -271,7 +271,7 @@ fn list_metadata(snapshot: &Snapshot, next: Option<&Next>) -> Doc {
 
 fn as_table(call: &Call, page: &Page, metadata: Doc) -> Result<Doc, Status> {
     let include = Include::parse(call.query.get("includeObject"))?;
-    let (columns, now) = (call.resource.columns, call.server.inner().env.now());
+    let (columns, now) = (&call.resource.columns, call.server.inner().env.now());
     let row =
         |entry: &Arc<Entry>| table::row(columns, &call.resource.view(&entry.doc), include, now);
     let rows = page.entries.iter().map(row).collect();

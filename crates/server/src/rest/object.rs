@@ -3,6 +3,7 @@
 use windlass_core::{Doc, Gvk, Kind, Object, Str};
 
 use super::{Call, typed};
+use crate::crd;
 use crate::negotiate::{self, Content};
 use crate::query::FieldValidation;
 use crate::status::Status;
@@ -28,7 +29,8 @@ pub(super) fn decode(
         validation,
         complaints: duplicates,
     };
-    let doc = conform(&doc, gvk, &mut strictness).map_err(|why| {
+    let custom = call.custom_schema(gvk);
+    let doc = conform(&doc, gvk, custom, &mut strictness).map_err(|why| {
         let (kind, version) = (gvk.kind(), gvk.version());
         Status::bad_request(format!(
             "{kind} in version {version:?} cannot be handled as a {kind}: {why}"
@@ -46,8 +48,16 @@ pub(super) struct Strictness {
 }
 
 /// An object that fits its kind: without fields that the kind does not have and without `null`.
-pub(super) fn conform(doc: &Doc, gvk: &Gvk, strictness: &mut Strictness) -> Result<Doc, String> {
-    let typed = typed::fit(gvk, doc)?;
+pub(super) fn conform(
+    doc: &Doc,
+    gvk: &Gvk,
+    custom: Option<&crd::Version>,
+    strictness: &mut Strictness,
+) -> Result<Doc, String> {
+    let typed = match custom {
+        Some(custom) => typed::fit_custom(custom, doc)?,
+        None => typed::fit(gvk, doc)?,
+    };
     strictness.complaints.extend(typed.unknown);
     match strictness.validation {
         FieldValidation::Strict if !strictness.complaints.is_empty() => {
@@ -57,7 +67,11 @@ pub(super) fn conform(doc: &Doc, gvk: &Gvk, strictness: &mut Strictness) -> Resu
         FieldValidation::Ignore => strictness.complaints.clear(),
         FieldValidation::Strict | FieldValidation::Warn => {}
     }
-    Ok(clean(&typed.doc))
+    // In a custom resource a null may mean something; its schema knows.
+    Ok(match custom {
+        Some(_) => typed.doc,
+        None => clean(&typed.doc),
+    })
 }
 
 /// A JSON body, and a complaint for each field that comes twice.
@@ -137,6 +151,11 @@ fn has_null(doc: &Doc) -> bool {
     }
 }
 
+/// Whether a kind is not built in.
+fn is_custom(gvk: &Gvk) -> bool {
+    windlass_atlas::Atlas::kind(gvk).is_none()
+}
+
 /// An object that says it is of the kind, or says nothing and is taken to be.
 pub(super) fn check_type(doc: &Doc, gvk: &Gvk) -> Result<Doc, Status> {
     let Some(object) = doc.as_object() else {
@@ -151,6 +170,12 @@ pub(super) fn check_type(doc: &Doc, gvk: &Gvk) -> Result<Doc, Status> {
         match found.map(|value| value.as_str()) {
             None | Some(Some("")) => {}
             Some(Some(found)) if found == expected => {}
+            Some(Some(found)) if key == "apiVersion" && is_custom(gvk) => {
+                return Err(Status::bad_request(format!(
+                    "the API version in the data ({found}) does not match the expected API version \
+                     ({expected})"
+                )));
+            }
             Some(Some(found)) if key == "apiVersion" => {
                 let kind = gvk.kind();
                 let version = found.rsplit('/').next().unwrap_or_default();

@@ -1,5 +1,7 @@
 //! Patch: JSON patch, JSON merge patch and strategic merge patch.
 
+use std::sync::Arc;
+
 use http::Response;
 use http::StatusCode;
 use parking_lot::Mutex;
@@ -12,6 +14,7 @@ use super::object::{self, Strictness};
 use super::update::{self, Part, Proposal, Writing};
 use super::{Call, apply};
 use crate::body::Body;
+use crate::crd;
 use crate::field::{FieldErrors, FieldPath};
 use crate::negotiate;
 use crate::query::{self, FieldValidation};
@@ -34,6 +37,8 @@ pub(super) struct Patch {
     change: Change,
     /// The kind that is patched, which may be that of a part.
     gvk: Gvk,
+    /// The schema of a custom resource.
+    custom: Option<Arc<crd::Version>>,
     validation: FieldValidation,
     /// Whether nothing is to be stored.
     pub(super) dry_run: bool,
@@ -123,6 +128,11 @@ pub(super) fn read(call: &Call, gvk: &Gvk) -> Result<Patch, Status> {
     Ok(Patch {
         change: read_change(call, gvk)?,
         gvk: gvk.clone(),
+        custom: call
+            .resource
+            .custom
+            .clone()
+            .filter(|_| call.custom_schema(gvk).is_some()),
         validation: options.validation,
         dry_run: options.dry_run,
         author: Author::of(call, &options.manager),
@@ -138,6 +148,10 @@ fn read_change(call: &Call, gvk: &Gvk) -> Result<Change, Status> {
         None => &[JSON_PATCH, MERGE_PATCH],
     };
     if !accepted.contains(&media_type.as_str()) {
+        if call.resource.is_custom {
+            let accepted = [JSON_PATCH, MERGE_PATCH, apply::APPLY_PATCH];
+            return Err(Status::unsupported_media_type(&accepted));
+        }
         return Err(Status::no_such_patch());
     }
     let is_strategic = media_type == STRATEGIC_PATCH;
@@ -210,12 +224,13 @@ impl Patch {
             validation: self.validation,
             complaints: Vec::new(),
         };
-        let conforming = object::conform(&patched, &self.gvk, &mut strictness).map_err(|why| {
-            match &self.change {
-                Change::Strategic(_, patch) => unfit(go_text(patch), &converter_words(&why)),
-                _ => unfit(patched.to_string(), &why),
-            }
-        })?;
+        let conforming =
+            object::conform(&patched, &self.gvk, self.custom.as_deref(), &mut strictness).map_err(
+                |why| match &self.change {
+                    Change::Strategic(_, patch) => unfit(go_text(patch), &converter_words(&why)),
+                    _ => unfit(patched.to_string(), &why),
+                },
+            )?;
         Ok((conforming, strictness.complaints))
     }
 

@@ -9,6 +9,7 @@ use super::fields::{self, Author};
 use super::update::{self, Part, Proposal, Writing};
 use super::{Call, apply, object, patch};
 use crate::body::Body;
+use crate::crd::Scale;
 use crate::field::{FieldErrors, FieldPath};
 use crate::respond;
 use crate::status::Status;
@@ -16,7 +17,7 @@ use crate::status::Status;
 const SCALE: Gvk = Gvk::constant("autoscaling", "v1", "Scale");
 
 pub(super) fn get(call: &Call) -> Result<Response<Body>, Status> {
-    call.answer(StatusCode::OK, &scale_of(&call.find()?))
+    call.answer(StatusCode::OK, &scale_of(call, &call.find()?))
 }
 
 pub(super) async fn update(call: &Call) -> Result<Response<Body>, Status> {
@@ -30,7 +31,7 @@ pub(super) async fn update(call: &Call) -> Result<Response<Body>, Status> {
     };
     let writing = writing(options.dry_run, &author);
     let object = update::write(call, &writing, propose).await?;
-    let mut response = call.answer(StatusCode::OK, &scale_of(&object))?;
+    let mut response = call.answer(StatusCode::OK, &scale_of(call, &object))?;
     respond::warn(&mut response, &warnings);
     Ok(response)
 }
@@ -47,7 +48,7 @@ pub(super) async fn patch(call: &Call) -> Result<Response<Body>, Status> {
     };
     let writing = writing(patch.dry_run, &patch.author);
     let object = update::write(call, &writing, propose).await?;
-    call.answer(StatusCode::OK, &scale_of(&object))
+    call.answer(StatusCode::OK, &scale_of(call, &object))
 }
 
 async fn apply(call: &Call) -> Result<Response<Body>, Status> {
@@ -67,7 +68,7 @@ async fn apply(call: &Call) -> Result<Response<Body>, Status> {
     };
     let writing = writing(configuration.dry_run, author);
     let object = update::write(call, &writing, propose).await?;
-    call.answer(StatusCode::OK, &scale_of(&object))
+    call.answer(StatusCode::OK, &scale_of(call, &object))
 }
 
 fn writing(dry_run: bool, author: &Author) -> Writing {
@@ -78,12 +79,19 @@ fn writing(dry_run: bool, author: &Author) -> Writing {
     }
 }
 
+/// Where a custom resource keeps its replicas.
+fn scale_paths(call: &Call) -> Option<&Scale> {
+    call.resource.custom.as_ref()?.scale.as_ref()
+}
+
 /// Where the replicas of a kind are.
 fn with_paths<T>(call: &Call, work: impl FnOnce(&ScalePaths<'_>) -> T) -> T {
     let api_version = call.resource.gvk.api_version();
+    let pointer = scale_paths(call).map_or("/spec/replicas", |scale| &scale.spec_replicas);
+    let path: Vec<&str> = pointer.split('/').skip(1).collect();
     work(&ScalePaths {
         api_version: &api_version,
-        replicas: &[(&api_version, &["spec", "replicas"])],
+        replicas: &[(&api_version, &path)],
     })
 }
 
@@ -97,8 +105,8 @@ fn with_managers(call: &Call, object: &Doc) -> Result<Doc, Status> {
     let entries = with_paths(call, |paths| merging::scale_entries(entries, paths));
     let entries = entries.map_err(|error| Status::plain(error.to_string()))?;
     Ok(match entries.is_empty() {
-        true => scale_of(object),
-        false => object::put(scale_of(object), "/metadata/managedFields", entries),
+        true => scale_of(call, object),
+        false => object::put(scale_of(call, object), "/metadata/managedFields", entries),
     })
 }
 
@@ -111,19 +119,30 @@ fn track(call: &Call, shown: &Doc, scale: &Doc, author: &Author) -> Doc {
 }
 
 /// The scale of an object.
-fn scale_of(object: &Doc) -> Doc {
+fn scale_of(call: &Call, object: &Doc) -> Doc {
+    let custom = scale_paths(call);
     let field = |key: &str| object.at("/metadata").get(key).cloned().unwrap_or_default();
     let metadata = doc!({
         "name": (field("name")), "namespace": (field("namespace")), "uid": (field("uid")),
         "resourceVersion": (field("resourceVersion")),
         "creationTimestamp": (field("creationTimestamp"))
     });
-    let mut status = doc!({ "replicas": (object.at("/status/replicas").as_i64().unwrap_or(0)) });
-    let selector = selector_text(object.at("/spec/selector"));
+    let spec_pointer = custom.map_or("/spec/replicas", |scale| &scale.spec_replicas);
+    let status_pointer = custom.map_or("/status/replicas", |scale| &scale.status_replicas);
+    let mut status = doc!({ "replicas": (object.at(status_pointer).as_i64().unwrap_or(0)) });
+    let selector = match custom {
+        None => selector_text(object.at("/spec/selector")),
+        Some(scale) => {
+            let pointer = scale.selector.as_deref();
+            pointer
+                .map_or("", |pointer| object.str_at(pointer))
+                .to_owned()
+        }
+    };
     if !selector.is_empty() {
         status = object::put(status, "/selector", selector);
     }
-    let replicas = object.at("/spec/replicas").as_i64().unwrap_or(0);
+    let replicas = object.at(spec_pointer).as_i64().unwrap_or(0);
     // Upstream leaves out a zero.
     let spec = if replicas == 0 {
         Doc::empty_object()
@@ -177,7 +196,8 @@ fn scaled(call: &Call, current: &Doc, scale: &Doc) -> Result<Proposal, Status> {
         ));
     }
     let conditions = scale.meta();
-    let object = object::put(current.clone(), "/spec/replicas", replicas);
+    let pointer = scale_paths(call).map_or("/spec/replicas", |scale| &scale.spec_replicas);
+    let object = object::put(current.clone(), pointer, replicas);
     let object = object::edit_metadata(&object, |metadata| {
         let metadata = metadata.with("resourceVersion", conditions.resource_version().into());
         metadata.with("uid", conditions.uid_str().into())

@@ -8,6 +8,8 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use windlass_atlas::{Atlas, Field, Shape, Type, unknown_fields};
 use windlass_core::{Doc, Gvk, Kind, MicroTime, Object, Quantity, Str, Time, quote};
 
+use crate::crd;
+
 const TIME_LAYOUT: &str = "2006-01-02T15:04:05Z07:00";
 const MICRO_TIME_LAYOUT: &str = "2006-01-02T15:04:05.000000Z07:00";
 /// The digits that a time in microseconds has behind its point.
@@ -27,20 +29,56 @@ pub(super) struct Typed {
 pub(super) fn fit(gvk: &Gvk, doc: &Doc) -> Result<Typed, String> {
     match Atlas::kind(gvk) {
         Some(kind) => fit_to(kind, doc),
-        None => fit_custom(doc),
+        None => fit_unknown(doc),
     }
 }
 
-/// Of a kind that nobody described only the metadata is known.
-fn fit_custom(doc: &Doc) -> Result<Typed, String> {
-    let metadata = Atlas::named("meta/v1", "ObjectMeta");
-    if let Some(metadata) = metadata {
-        let mut walk = Walk::default();
-        walk.path.push_str("metadata");
-        walk.object(metadata, doc.at("/metadata"))?;
-    }
+/// Fits a custom resource to its schema, or says which value of the metadata is of the wrong type.
+pub(super) fn fit_custom(custom: &crd::Version, doc: &Doc) -> Result<Typed, String> {
+    let (metadata, mut unknown) = fit_metadata(doc.at("/metadata"), "metadata")?;
+    let (pruned, paths) = custom.prune(doc);
+    let mut embedded = Vec::new();
+    let pruned = custom.map_metadata(&pruned, &mut |inner, path| {
+        let (fitting, found) = fit_metadata(inner, path)?;
+        embedded.extend(found);
+        Ok(fitting)
+    })?;
+    unknown.extend(embedded);
+    unknown.extend(
+        paths
+            .iter()
+            .map(|path| format!("unknown field {}", quote(path))),
+    );
+    unknown.sort();
     Ok(Typed {
-        doc: doc.clone(),
+        doc: super::object::put(pruned, "/metadata", metadata),
+        unknown,
+    })
+}
+
+/// Metadata with the fields it can have, and a complaint about each that it cannot.
+fn fit_metadata(doc: &Doc, path: &str) -> Result<(Doc, Vec<String>), String> {
+    let Some(of) = Atlas::named("meta/v1", "ObjectMeta") else {
+        return Ok((doc.clone(), Vec::new()));
+    };
+    let mut walk = Walk::default();
+    walk.object(of, doc)?;
+    let unknown = unknown_fields(of, doc);
+    let prefixed = unknown.iter().map(|field| {
+        let text = field.to_string();
+        text.replacen("unknown field \"", &format!("unknown field \"{path}."), 1)
+    });
+    Ok((
+        super::object::clean(&known_object(of, doc)),
+        prefixed.collect(),
+    ))
+}
+
+/// Of a kind that nobody described only the metadata is known.
+fn fit_unknown(doc: &Doc) -> Result<Typed, String> {
+    let (metadata, _) = fit_metadata(doc.at("/metadata"), "metadata")?;
+    Ok(Typed {
+        doc: super::object::put(doc.clone(), "/metadata", metadata),
         unknown: Vec::new(),
     })
 }

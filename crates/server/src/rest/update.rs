@@ -165,13 +165,17 @@ pub(super) async fn write(
     let resource = &call.resource;
     let store = &call.server.inner().storage;
     let key = storage::key(call.namespace(), &call.path.name);
+    let turn = call.turn().await;
     let Some(seen) = store.get(&resource.shelf, &key) else {
         return Err(call.not_found());
     };
     let decide = |entry: &Entry| {
         let current = resource.view(&entry.doc);
         let proposed = propose(&current)?;
-        decide(call, writing, &current, proposed)
+        match (decide(call, writing, &current, proposed)?, &turn) {
+            (Decision::Put(object), Some(turn)) => turn.assign(object).map(Decision::Put),
+            (decision, _) => Ok(decision),
+        }
     };
     let decision = decide(&seen)?;
     if writing.dry_run {
@@ -328,14 +332,14 @@ fn check(call: &Call, part: Part, old: &Doc, new: &Doc) -> Result<(), Status> {
     metadata::validate_update(new, old, &mut errors);
     if part == Part::Status {
         resource.hooks.validate_status(new, old, &mut errors);
+    } else if part == Part::Main {
+        resource.hooks.validate_change(new, old, &mut errors);
     } else if part != Part::Whole {
+        // A part with its own path is there to change what the main path may not.
         resource.hooks.validate(new, &mut errors);
     }
-    // A part with its own path is there to change what the main path may not.
-    match part {
-        Part::Main => resource.hooks.validate_update(new, old, &mut errors),
-        Part::Only(_) => resource.hooks.validate_part(new, old, &mut errors),
-        Part::Status | Part::Finalize | Part::Whole => {}
+    if let Part::Only(_) = part {
+        resource.hooks.validate_part(new, old, &mut errors);
     }
     if !errors.is_empty() {
         return Err(Status::invalid(
@@ -455,6 +459,7 @@ fn count_generation(resource: &Resource, new: Doc, old: &Doc) -> Doc {
             spec_differs() || new.at("/metadata/annotations") != old.at("/metadata/annotations")
         }
         Generation::AllButStatus => strip(&new) != strip(old),
+        Generation::Content => strip(&new) != strip(old) || new.get("status") != old.get("status"),
         Generation::ContentOrLabels => {
             strip(&new) != strip(old) || new.at("/metadata/labels") != old.at("/metadata/labels")
         }

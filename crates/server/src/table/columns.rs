@@ -1,13 +1,15 @@
 //! The columns of the built-in kinds.
 
+use std::borrow::Cow;
+
 use super::cells;
 use super::more_cells as more;
 use super::{Cell, Column};
 
 const fn text(name: &'static str, cell: Cell) -> Column {
     Column {
-        name,
-        sort: "string",
+        name: Cow::Borrowed(name),
+        sort: Cow::Borrowed("string"),
         priority: 0,
         cell,
     }
@@ -15,8 +17,8 @@ const fn text(name: &'static str, cell: Cell) -> Column {
 
 const fn wide(name: &'static str, cell: Cell) -> Column {
     Column {
-        name,
-        sort: "string",
+        name: Cow::Borrowed(name),
+        sort: Cow::Borrowed("string"),
         priority: 1,
         cell,
     }
@@ -24,8 +26,8 @@ const fn wide(name: &'static str, cell: Cell) -> Column {
 
 const fn number(name: &'static str, pointer: &'static str) -> Column {
     Column {
-        name,
-        sort: "integer",
+        name: Cow::Borrowed(name),
+        sort: Cow::Borrowed("integer"),
         priority: 0,
         cell: Cell::At(pointer),
     }
@@ -33,8 +35,8 @@ const fn number(name: &'static str, pointer: &'static str) -> Column {
 
 const fn flag(name: &'static str, pointer: &'static str) -> Column {
     Column {
-        name,
-        sort: "boolean",
+        name: Cow::Borrowed(name),
+        sort: Cow::Borrowed("boolean"),
         priority: 0,
         cell: Cell::At(pointer),
     }
@@ -43,8 +45,8 @@ const fn flag(name: &'static str, pointer: &'static str) -> Column {
 /// A number that upstream declares as a text.
 const fn count(name: &'static str, cell: Cell) -> Column {
     Column {
-        name,
-        sort: "string",
+        name: Cow::Borrowed(name),
+        sort: Cow::Borrowed("string"),
         priority: 0,
         cell,
     }
@@ -58,11 +60,22 @@ const SELECTOR: Column = wide("Selector", Cell::Made(cells::selector));
 
 pub(crate) const AGE: &[Column] = &[NAME, AGE_COLUMN];
 
+/// Custom resources that name no columns.
+pub(crate) const CUSTOM: &[Column] = &[
+    NAME,
+    Column {
+        name: Cow::Borrowed("Age"),
+        sort: Cow::Borrowed("date"),
+        priority: 0,
+        cell: Cell::Since("/metadata/creationTimestamp"),
+    },
+];
+
 pub(crate) const CREATED_AT: &[Column] = &[
     NAME,
     Column {
-        name: "Created At",
-        sort: "date",
+        name: Cow::Borrowed("Created At"),
+        sort: Cow::Borrowed("date"),
         priority: 0,
         cell: Cell::At("/metadata/creationTimestamp"),
     },
@@ -143,14 +156,14 @@ pub(crate) const CRON_JOB: &[Column] = &[
     text("Schedule", Cell::At("/spec/schedule")),
     text("Timezone", Cell::At("/spec/timeZone")),
     Column {
-        name: "Suspend",
-        sort: "boolean",
+        name: Cow::Borrowed("Suspend"),
+        sort: Cow::Borrowed("boolean"),
         priority: 0,
         cell: Cell::Made(more::suspended),
     },
     Column {
-        name: "Active",
-        sort: "integer",
+        name: Cow::Borrowed("Active"),
+        sort: Cow::Borrowed("integer"),
         priority: 0,
         cell: Cell::Made(cells::active_jobs),
     },
@@ -374,8 +387,8 @@ pub(crate) const CSI_DRIVER: &[Column] = &[
 pub(crate) const CSI_NODE: &[Column] = &[
     NAME,
     Column {
-        name: "Drivers",
-        sort: "integer",
+        name: Cow::Borrowed("Drivers"),
+        sort: Cow::Borrowed("integer"),
         priority: 0,
         cell: Cell::Made(more::drivers),
     },
@@ -434,8 +447,8 @@ pub(crate) const PRIORITY_LEVEL: &[Column] = &[
 pub(crate) const WEBHOOKS: &[Column] = &[
     NAME,
     Column {
-        name: "Webhooks",
-        sort: "integer",
+        name: Cow::Borrowed("Webhooks"),
+        sort: Cow::Borrowed("integer"),
         priority: 0,
         cell: Cell::Made(more::webhooks),
     },

@@ -5,6 +5,8 @@
 mod accounts;
 mod bad_input;
 mod create;
+mod custom;
+mod custom_large;
 mod delete;
 mod discovery;
 mod kinds;

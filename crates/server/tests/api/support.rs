@@ -47,6 +47,14 @@ impl Api {
         }
     }
 
+    /// A server that is open already.
+    pub(crate) fn of(server: Server, user: User) -> Self {
+        Self {
+            server,
+            user: Some(user),
+        }
+    }
+
     /// A fresh server whose pods need service accounts.
     pub(crate) async fn with_accounts() -> Self {
         let mut options = ServerOptions::memory(Env::seeded(1));

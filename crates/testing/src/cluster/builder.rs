@@ -5,6 +5,8 @@ use std::{collections::BTreeSet, path::PathBuf, sync::Arc, time::Duration};
 use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 use windlass_client::{Config, DiscoveryClient, RestClient, RestOptions, Transport};
+use windlass_controllers::catalog::{self, Settings};
+use windlass_controllers::service_account;
 use windlass_core::Env;
 use windlass_server::{Server, ServerOptions, User};
 
@@ -27,6 +29,8 @@ pub struct ClusterBuilder {
     history_limit: Option<usize>,
     patience: Duration,
     existing: Option<Config>,
+    controllers: Vec<String>,
+    settings: Settings,
 }
 
 impl Default for ClusterBuilder {
@@ -38,6 +42,8 @@ impl Default for ClusterBuilder {
             history_limit: None,
             patience: PATIENCE,
             existing: None,
+            controllers: Vec::new(),
+            settings: settings(),
         }
     }
 }
@@ -73,6 +79,19 @@ impl ClusterBuilder {
         self
     }
 
+    /// Runs built-in controllers beside the server, by upstream's names; `*` is all of them, with
+    /// the scheduler and nodes on which no container runs. A cluster that exists has its own.
+    pub fn controllers<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
+        self.controllers.extend(names.into_iter().map(Into::into));
+        self
+    }
+
+    /// Changes how the built-in controllers work.
+    pub fn settings(mut self, change: impl FnOnce(&mut Settings)) -> Self {
+        change(&mut self.settings);
+        self
+    }
+
     /// Works on a cluster that exists, whatever the environment says.
     pub fn existing(mut self, config: Config) -> Self {
         self.existing = Some(config);
@@ -85,6 +104,10 @@ impl ClusterBuilder {
     /// When the server cannot be opened, or the existing cluster cannot be reached.
     pub async fn start(self) -> Cluster {
         let patience = self.patience;
+        let chosen = catalog::select_embedded(&self.controllers);
+        let chosen = chosen.unwrap_or_else(|error| panic!("{error}"));
+        let has_accounts = chosen.iter().any(|it| it.name == service_account::NAME);
+        let settings = self.settings.clone();
         let (place, env, transport, options) = match self.existing_config().await {
             Some(config) => {
                 let transport = config.transport().await;
@@ -93,10 +116,10 @@ impl ClusterBuilder {
                 options.rate_limit = None;
                 (Place::Existing, Env::real(), transport, options)
             }
-            None => self.embedded().await,
+            None => self.embedded(has_accounts).await,
         };
         let client = RestClient::new(transport.clone(), options);
-        Cluster(Arc::new(Inner {
+        let cluster = Cluster(Arc::new(Inner {
             place,
             env,
             discovery: DiscoveryClient::new(client.clone()),
@@ -105,7 +128,15 @@ impl ClusterBuilder {
             patience,
             runs: Mutex::new(Vec::new()),
             looked_at: Mutex::new(BTreeSet::new()),
-        }))
+        }));
+        if cluster.server().is_some() && !chosen.is_empty() {
+            cluster.run_with("windlass", |manager| {
+                for entry in chosen {
+                    entry.add_to(manager, &settings);
+                }
+            });
+        }
+        cluster
     }
 
     async fn existing_config(&self) -> Option<Config> {
@@ -119,7 +150,7 @@ impl ClusterBuilder {
         Some(Config::load().await.expect("the kubeconfig can be read"))
     }
 
-    async fn embedded(self) -> (Place, Env, Transport, RestOptions) {
+    async fn embedded(self, has_accounts: bool) -> (Place, Env, Transport, RestOptions) {
         let seed = self.seed;
         let env = self.env.unwrap_or_else(|| TokioClock::new().env(seed));
         let mut options = match self.data {
@@ -127,6 +158,8 @@ impl ClusterBuilder {
             None => ServerOptions::memory(env.clone()),
         };
         options.history_limit = self.history_limit;
+        // Pods get a service account where somebody makes one for each namespace.
+        options.admission.service_accounts = has_accounts;
         let server = Server::open(options).await.expect("the server opens");
         let transport = transport_to(&server, User::admin());
         let rest = RestOptions {
@@ -136,4 +169,11 @@ impl ClusterBuilder {
         let served = OnceCell::new();
         (Place::Embedded { server, served }, env, transport, rest)
     }
+}
+
+/// There is one API server, which need not wait until others have heard of a deletion.
+fn settings() -> Settings {
+    let mut settings = Settings::default();
+    settings.namespace.grace = Duration::ZERO;
+    settings
 }

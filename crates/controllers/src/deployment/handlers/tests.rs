@@ -45,12 +45,16 @@ impl Stage {
 
     /// The Deployments that a change of a set queues.
     fn of_set(&self, old: Option<&Doc>, new: Option<&Doc>) -> Vec<String> {
-        names(with_change(old, new, |change| self.handlers.on_set(change)))
+        names(&with_change(old, new, |change| {
+            self.handlers.on_set(change)
+        }))
     }
 
     /// The Deployments that a change of a pod queues.
     fn of_pod(&self, old: Option<&Doc>, new: Option<&Doc>) -> Vec<String> {
-        names(with_change(old, new, |change| self.handlers.on_pod(change)))
+        names(&with_change(old, new, |change| {
+            self.handlers.on_pod(change)
+        }))
     }
 }
 
@@ -64,7 +68,7 @@ fn with_change<T>(old: Option<&Doc>, new: Option<&Doc>, f: impl FnOnce(&Change<'
     })
 }
 
-fn names(triggers: Vec<Trigger>) -> Vec<String> {
+fn names(triggers: &[Trigger]) -> Vec<String> {
     let mut names: Vec<String> = (triggers.iter())
         .map(|trigger| trigger.key().name().to_owned())
         .collect();

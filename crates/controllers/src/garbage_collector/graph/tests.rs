@@ -223,7 +223,7 @@ fn a_child_that_names_the_wrong_kind_is_checked_and_the_good_one_is_not() {
         // The wrong identity does not exist; the right one stays.
         graph.absent(&wrong);
         let effects = graph.take_effects();
-        assert_eq!(effects.absent, [wrong.clone()]);
+        assert_eq!(effects.absent, std::slice::from_ref(&wrong));
         assert_eq!(effects.check, ["bad"]);
         assert!(graph.nodes.contains_key("uid"));
         check_links(&graph);

@@ -19,7 +19,28 @@ pub(super) struct Known {
     /// The newest version that was read or written.
     pub(super) pod: Doc,
     pub(super) run: Run,
+    pub(super) rest: Rest,
     address: u32,
+}
+
+/// How long there is nothing to do for a pod that does not change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rest {
+    /// There may be something to do now.
+    None,
+    Until(Instant),
+    Forever,
+}
+
+impl Rest {
+    /// Whether there is nothing to do yet.
+    pub(super) fn lasts(self, now: Instant) -> bool {
+        match self {
+            Self::None => false,
+            Self::Until(end) => now < end,
+            Self::Forever => true,
+        }
+    }
 }
 
 impl Known {
@@ -68,12 +89,14 @@ impl Memory {
             Some(mut known) => {
                 if is_newer(cached, &known.pod) {
                     known.pod = cached.clone();
+                    known.rest = Rest::None;
                 }
                 known
             }
             None => Known {
                 pod: cached.clone(),
                 run: Run::resume(cached, now, wall),
+                rest: Rest::None,
                 address: entries.address(cached),
             },
         };

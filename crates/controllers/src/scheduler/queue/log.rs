@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use crate::scheduler::plugin::ClusterEvent;
 
 /// Events that are kept. A pod that is tried for longer is taken to have missed something.
-const EVENTS_LIMIT: usize = 8192;
+pub(super) const EVENTS_LIMIT: usize = 8192;
 
 /// The events since the oldest attempt that is still going on.
 #[derive(Debug, Default)]

@@ -13,6 +13,7 @@ use windlass_core::{AtRevision, Doc, Env, Time, doc};
 use super::{Bookmarks, Delivery, DocWatch, Scope, Start, WatchEvent};
 use crate::body::Body;
 use crate::field::{FieldErrors, FieldPath};
+use crate::metrics::OpenWatch;
 use crate::negotiate::{self, Encoding, Form};
 use crate::query::{self, ListOptions, Match};
 use crate::registry::Resource;
@@ -54,6 +55,8 @@ struct HttpWatch {
     docs: DocWatch,
     shape: Shape,
     is_over: bool,
+    /// Counts it as open.
+    count: OpenWatch,
 }
 
 /// How events are written.
@@ -102,7 +105,8 @@ pub(crate) async fn watch(call: &Call) -> Result<Response<Body>, Status> {
     };
     match DocWatch::open(server, scope, start, bookmarks, options.timeout) {
         Ok(docs) => {
-            let body = Body::watch(WatchBody::new(docs, shape));
+            let count = server.inner().metrics.open_watch(&call.path);
+            let body = Body::watch(WatchBody::new(docs, shape, count));
             Ok(respond::with_type(StatusCode::OK, negotiate::JSON, body))
         }
         // The stream begins and says why it ends: that is how clients expect to learn it.
@@ -145,11 +149,12 @@ fn check_options(options: &ListOptions) -> Result<Start, Status> {
 }
 
 impl WatchBody {
-    fn new(docs: DocWatch, shape: Shape) -> Self {
+    fn new(docs: DocWatch, shape: Shape, count: OpenWatch) -> Self {
         Self(State::Idle(Box::new(HttpWatch {
             docs,
             shape,
             is_over: false,
+            count,
         })))
     }
 
@@ -220,6 +225,7 @@ impl HttpWatch {
     }
 
     fn encode(&mut self, delivery: Delivery) -> Bytes {
+        self.count.sent();
         match delivery {
             Delivery::Own(event) => {
                 self.is_over = matches!(event, WatchEvent::Error(_));
@@ -264,7 +270,7 @@ impl Shape {
     }
 
     fn table(&mut self, object: &Doc, now: Time) -> Doc {
-        let columns = self.resource.columns;
+        let columns = &self.resource.columns;
         let row = table::row(columns, object, self.include, now);
         let is_first = !std::mem::replace(&mut self.has_columns, true);
         let definitions = if is_first {

@@ -1,0 +1,12 @@
+//! The contract of custom resources, by topic. See the crate for how a case runs on both servers.
+
+mod definitions;
+mod kubectl;
+mod lifecycle;
+mod objects;
+mod rules;
+mod schemas;
+mod serving;
+mod support;
+mod values;
+mod versions;

@@ -1,0 +1,85 @@
+//! A cache that lags behind, for longer than expectations last.
+
+use std::time::Duration;
+
+use windlass_client::RestOptions;
+use windlass_controllers::replicaset::{self, Options};
+use windlass_core::Doc;
+use windlass_runtime::{Manager, Shutdown};
+use windlass_testing::{ModelServer, TokioClock};
+
+use crate::stage::replica_set;
+
+const SETS: &str = "/apis/apps/v1/namespaces/default/replicasets";
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// Runs the controller on a server whose watch of pods lags.
+fn run(server: &ModelServer, lag: Duration, options: &Options) -> Shutdown {
+    server.lag("pods", lag);
+    let shutdown = Shutdown::new();
+    let manager = Manager::builder("lag")
+        .transport(server.transport(), RestOptions::default())
+        .env(TokioClock::new().env(2))
+        .shutdown(shutdown.clone())
+        .build()
+        .unwrap();
+    replicaset::add_to(&manager, options);
+    tokio::spawn(async move { manager.run().await });
+    shutdown
+}
+
+fn scale(server: &ModelServer, replicas: i64) {
+    let set = server.find("replicasets", "default/web").unwrap();
+    let set: Doc = set.with("/spec/replicas", replicas).unwrap();
+    server.update(&format!("{SETS}/web"), &set);
+}
+
+/// The most pods there were at any time within an hour of looking every second.
+async fn most_pods(server: &ModelServer) -> usize {
+    let mut most = 0;
+    for _ in 0..3600 {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        most = most.max(server.objects("pods").len());
+    }
+    most
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_lags_for_ten_minutes_makes_no_pod_too_many() {
+    let server = ModelServer::new(TokioClock::new().env(1));
+    server.create(SETS, &replica_set("web", 3));
+    let _running = run(&server, 10 * MINUTE, &Options::default());
+    assert_eq!(most_pods(&server).await, 3);
+    scale(&server, 5);
+    assert_eq!(most_pods(&server).await, 5);
+    scale(&server, 2);
+    assert_eq!(most_pods(&server).await, 2);
+    assert_eq!(server.objects("pods").len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn expectations_alone_last_for_five_minutes() {
+    let options = Options {
+        waits_for_caches: false,
+        ..Options::default()
+    };
+    for (lag, is_harmless) in [(4 * MINUTE, true), (10 * MINUTE, false)] {
+        let server = ModelServer::new(TokioClock::new().env(1));
+        server.create(SETS, &replica_set("web", 3));
+        let _running = run(&server, lag, &options);
+        assert_eq!(most_pods(&server).await == 3, is_harmless, "{lag:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_any_guard_a_short_lag_makes_too_many_pods() {
+    let options = Options {
+        waits_for_caches: false,
+        has_expectations: false,
+        ..Options::default()
+    };
+    let server = ModelServer::new(TokioClock::new().env(1));
+    server.create(SETS, &replica_set("web", 3));
+    let _running = run(&server, Duration::from_secs(1), &options);
+    assert!(most_pods(&server).await > 3);
+}

@@ -1,0 +1,199 @@
+//! Addresses and ports of services: no two services have the same.
+//!
+//! Who has what is derived from the services themselves, and followed through their events, so
+//! that whatever way a service goes, what it had is free again. Writes of services take turns: a
+//! service is visible, and so counted, before the next one is given anything.
+
+mod state;
+
+use tokio::sync::{Mutex, MutexGuard};
+use windlass_core::{Doc, Env, GroupKind};
+
+use crate::field::{FieldErrors, FieldPath};
+use crate::registry::Resource;
+use crate::status::Status;
+use crate::storage::Storage;
+use state::{NODE_PORTS, SERVICE_NETWORK, State};
+
+/// Who has which address and port.
+#[derive(Debug, Default)]
+pub(crate) struct Allocator {
+    /// Held by the one write of a service that is on its way.
+    turn: Mutex<()>,
+    /// `None` until the first turn.
+    state: parking_lot::Mutex<Option<State>>,
+}
+
+/// The right to write a service, and to be given addresses and ports for it.
+pub(crate) struct Turn<'a> {
+    _turn: MutexGuard<'a, ()>,
+    allocator: &'a Allocator,
+    env: &'a Env,
+}
+
+impl Allocator {
+    /// Waits for the writes of services before this one. Other kinds need no turn.
+    pub(crate) async fn turn<'a>(
+        &'a self,
+        resource: &Resource,
+        storage: &Storage,
+        env: &'a Env,
+    ) -> Option<Turn<'a>> {
+        if resource.plural != "services" || !resource.gvk.group().is_empty() {
+            return None;
+        }
+        let turn = self.turn.lock().await;
+        let mut state = self.state.lock();
+        let is_current = state.as_mut().is_some_and(State::catch_up);
+        if !is_current {
+            *state = State::read(storage, &resource.shelf);
+        }
+        drop(state);
+        Some(Turn {
+            _turn: turn,
+            allocator: self,
+            env,
+        })
+    }
+}
+
+impl Turn<'_> {
+    /// A service with the addresses and ports that it lacks. What it names itself must be free.
+    pub(crate) fn assign(&self, service: Doc) -> Result<Doc, Status> {
+        let mut state = self.allocator.state.lock();
+        let Some(state) = state.as_mut() else {
+            return Err(Status::internal("the services cannot be followed"));
+        };
+        let mut errors = FieldErrors::default();
+        let (name, owner) = (service.meta().name().to_owned(), service.meta().key());
+        let assigning = Assigning {
+            state,
+            owner: owner.as_str(),
+            env: self.env,
+            errors: &mut errors,
+        };
+        let service = assigning.run(service)?;
+        if errors.is_empty() {
+            return Ok(service);
+        }
+        let kind = GroupKind::new("", "Service");
+        Err(Status::invalid(&kind, &name, &errors))
+    }
+}
+
+/// One service that is being given what it lacks.
+struct Assigning<'a> {
+    state: &'a State,
+    /// Namespace and name of the service.
+    owner: &'a str,
+    env: &'a Env,
+    errors: &'a mut FieldErrors,
+}
+
+impl Assigning<'_> {
+    fn run(mut self, service: Doc) -> Result<Doc, Status> {
+        let spec = service.at("/spec");
+        if spec.str_at("/type") == "ExternalName" {
+            return Ok(service);
+        }
+        let service = self.address(service)?;
+        self.ports(service)
+    }
+
+    fn address(&mut self, service: Doc) -> Result<Doc, Status> {
+        let asked = service.str_at("/spec/clusterIP");
+        if asked == "None" {
+            return Ok(service);
+        }
+        if !asked.is_empty() {
+            self.check_address(asked);
+            return Ok(service);
+        }
+        let full = || Status::internal("failed to allocate a serviceIP: range is full");
+        let address = self.state.free_address(self.env).ok_or_else(full)?;
+        let address = address.to_string();
+        let service = crate::rest::put(service, "/spec/clusterIP", address.as_str());
+        let addresses = windlass_core::doc!([address]);
+        Ok(crate::rest::put(service, "/spec/clusterIPs", addresses))
+    }
+
+    fn check_address(&mut self, asked: &str) {
+        let parsed = asked
+            .parse()
+            .ok()
+            .filter(|at| SERVICE_NETWORK.contains(*at));
+        let why = match parsed {
+            None => "the provided network does not match the current range",
+            Some(address) if self.state.is_address_taken(address, self.owner) => {
+                "provided IP is already allocated"
+            }
+            Some(_) => return,
+        };
+        let path = FieldPath::new("spec").child("clusterIPs");
+        let detail = format!("failed to allocate IP {asked}: {why}");
+        self.errors
+            .invalid(&path, windlass_core::doc!([asked]), detail);
+    }
+
+    /// Ports with ports of the nodes. Two with one number but different protocols share one.
+    fn ports(&mut self, service: Doc) -> Result<Doc, Status> {
+        let is_served = wants_node_ports(&service);
+        let ports = service.at("/spec/ports").items();
+        let mut given: Vec<(i64, i64)> = Vec::new();
+        let mut assigned = Vec::with_capacity(ports.len());
+        for (index, port) in ports.iter().enumerate() {
+            let number = port.at("/port").as_i64().unwrap_or(0);
+            let asked = port.at("/nodePort").as_i64().unwrap_or(0);
+            let before = given.iter().find(|(known, _)| *known == number);
+            let node_port = match (asked, before) {
+                (0, _) if !is_served => {
+                    assigned.push(port.clone());
+                    continue;
+                }
+                (0, Some((_, node_port))) => *node_port,
+                (0, None) => self.free_port(&given)?,
+                (asked, _) => {
+                    self.check_port(index, asked);
+                    asked
+                }
+            };
+            given.push((number, node_port));
+            assigned.push(crate::rest::put(port.clone(), "/nodePort", node_port));
+        }
+        Ok(match assigned.is_empty() {
+            true => service,
+            false => crate::rest::put(service, "/spec/ports", assigned),
+        })
+    }
+
+    fn free_port(&self, given: &[(i64, i64)]) -> Result<i64, Status> {
+        let is_given = |port: i64| given.iter().any(|(_, given)| *given == port);
+        let free = self.state.free_port(self.env, is_given);
+        free.ok_or_else(|| Status::internal("failed to allocate a nodePort: range is full"))
+    }
+
+    fn check_port(&mut self, index: usize, asked: i64) {
+        let path = FieldPath::new("spec").child("ports").index(index);
+        let path = path.child("nodePort");
+        if !NODE_PORTS.contains(&asked) {
+            let (first, last) = (NODE_PORTS.start(), NODE_PORTS.end());
+            let detail = format!(
+                "provided port is not in the valid range. The range of valid ports is \
+                 {first}-{last}"
+            );
+            self.errors.invalid(&path, asked, detail);
+        } else if self.state.is_port_taken(asked, self.owner) {
+            self.errors
+                .invalid(&path, asked, "provided port is already allocated");
+        }
+    }
+}
+
+/// Whether the ports of a service have ports of the nodes.
+pub(crate) fn wants_node_ports(service: &Doc) -> bool {
+    match service.str_at("/spec/type") {
+        "NodePort" => true,
+        "LoadBalancer" => *service.at("/spec/allocateLoadBalancerNodePorts") != false,
+        _ => false,
+    }
+}

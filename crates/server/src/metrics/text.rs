@@ -1,0 +1,188 @@
+//! The page of figures, in the format of Prometheus.
+
+use std::fmt::Write as _;
+use std::sync::atomic::Ordering;
+
+use windlass_store::Stats;
+
+use super::{DURATIONS, Labels, Metrics, Requests};
+use crate::health;
+use crate::server::Server;
+
+/// A page in the making. Writing to text does not fail.
+struct Page(String);
+
+/// All figures of a server.
+pub(crate) fn page(server: &Server) -> String {
+    let inner = server.inner();
+    let mut page = Page(String::new());
+    page.requests(&inner.metrics);
+    page.watches(&inner.metrics);
+    page.in_flight(server);
+    page.storage(&inner.storage.stats());
+    page.build();
+    page.process(server);
+    page.0
+}
+
+impl Page {
+    fn head(&mut self, name: &str, sort: &str, help: &str) {
+        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {sort}");
+    }
+
+    fn row(&mut self, name: &str, labels: &str, value: impl std::fmt::Display) {
+        let _ = match labels.is_empty() {
+            true => writeln!(self.0, "{name} {value}"),
+            false => writeln!(self.0, "{name}{{{labels}}} {value}"),
+        };
+    }
+
+    fn requests(&mut self, metrics: &Metrics) {
+        let requests = metrics.requests.lock();
+        let name = "apiserver_request_total";
+        self.head(name, "counter", "Counter of apiserver requests.");
+        for (labels, row) in requests.iter() {
+            for (code, count) in &row.codes {
+                let labels = format!("code=\"{code}\",{}", common(labels));
+                self.row(name, &labels, count);
+            }
+        }
+        let name = "apiserver_request_duration_seconds";
+        self.head(
+            name,
+            "histogram",
+            "Response latency distribution in seconds.",
+        );
+        for (labels, row) in requests.iter().filter(|(_, row)| row.count > 0) {
+            self.durations(name, &common(labels), row);
+        }
+    }
+
+    fn durations(&mut self, name: &str, labels: &str, row: &Requests) {
+        let mut below = 0;
+        for (bound, count) in DURATIONS.iter().zip(&row.durations) {
+            below += count;
+            let labels = format!("{labels},le=\"{bound}\"");
+            self.row(&format!("{name}_bucket"), &labels, below);
+        }
+        let labels_of_all = format!("{labels},le=\"+Inf\"");
+        self.row(&format!("{name}_bucket"), &labels_of_all, row.count);
+        self.row(&format!("{name}_sum"), labels, row.seconds);
+        self.row(&format!("{name}_count"), labels, row.count);
+    }
+
+    fn watches(&mut self, metrics: &Metrics) {
+        let watches = metrics.watches.lock();
+        let name = "apiserver_longrunning_requests";
+        self.head(name, "gauge", "Gauge of all active long-running requests.");
+        for (labels, count) in watches.iter() {
+            self.row(name, &place(labels), count.open.load(Ordering::Relaxed));
+        }
+        let name = "apiserver_watch_events_total";
+        self.head(name, "counter", "Number of events sent in watch clients.");
+        let mut events: Vec<(String, u64)> = Vec::new();
+        for (labels, count) in watches.iter() {
+            let key = kind(labels);
+            let sent = count.events.load(Ordering::Relaxed);
+            match events.iter_mut().find(|(known, _)| *known == key) {
+                Some((_, sum)) => *sum += sent,
+                None => events.push((key, sent)),
+            }
+        }
+        for (labels, sent) in events {
+            self.row(name, &labels, sent);
+        }
+    }
+
+    fn in_flight(&mut self, server: &Server) {
+        let name = "apiserver_current_inflight_requests";
+        self.head(name, "gauge", "Number of requests in flight, by kind.");
+        let (reads, writes) = server.in_flight();
+        self.row(name, "request_kind=\"mutating\"", writes);
+        self.row(name, "request_kind=\"readOnly\"", reads);
+    }
+
+    fn storage(&mut self, stats: &Stats) {
+        let name = "apiserver_resource_objects";
+        self.head(name, "gauge", "Number of stored objects by resource.");
+        for row in &stats.resources {
+            let (group, resource) = (row.resource.group(), row.resource.name());
+            let labels = format!("group=\"{group}\",resource=\"{resource}\"");
+            self.row(name, &labels, row.objects);
+        }
+        let name = "apiserver_storage_objects";
+        self.head(name, "gauge", "Number of stored objects by resource.");
+        for row in &stats.resources {
+            let (group, resource) = (row.resource.group(), row.resource.name());
+            let dot = if group.is_empty() { "" } else { "." };
+            let labels = format!("resource=\"{resource}{dot}{group}\"");
+            self.row(name, &labels, row.objects);
+        }
+        let name = "apiserver_storage_size_bytes";
+        self.head(name, "gauge", "Size of the storage file in bytes.");
+        self.row(name, "storage_cluster_id=\"windlass-0\"", stats.disk_bytes);
+        let name = "windlass_store_revision";
+        self.head(name, "gauge", "Newest revision.");
+        self.row(name, "", stats.revision);
+        let name = "windlass_store_queued_writes";
+        self.head(name, "gauge", "Writes that wait for the disk.");
+        self.row(name, "", stats.queued);
+    }
+
+    fn build(&mut self) {
+        let name = "kubernetes_build_info";
+        self.head(name, "gauge", "A metric with a constant 1 and the version.");
+        let labels = format!(
+            "git_version=\"{}\",major=\"{}\",minor=\"{}\",platform=\"{}\"",
+            health::GIT_VERSION,
+            health::MAJOR,
+            health::MINOR,
+            health::platform()
+        );
+        self.row(name, &labels, 1);
+    }
+
+    fn process(&mut self, server: &Server) {
+        let name = "process_start_time_seconds";
+        self.head(
+            name,
+            "gauge",
+            "Start time of the server since 1970 in seconds.",
+        );
+        self.row(name, "", server.inner().started.unix());
+        // Where the system does not tell, there is no figure.
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let resident = resident.and_then(|text| text.trim().strip_suffix(" kB"));
+        if let Some(kilobytes) = resident.and_then(|text| text.trim().parse::<u64>().ok()) {
+            let name = "process_resident_memory_bytes";
+            self.head(name, "gauge", "Resident memory size in bytes.");
+            self.row(name, "", kilobytes * 1024);
+        }
+    }
+}
+
+/// Group, resource and version.
+fn kind(labels: &Labels) -> String {
+    let (group, resource, version) = (&labels.group, &labels.resource, &labels.version);
+    format!("group=\"{group}\",resource=\"{resource}\",version=\"{version}\"")
+}
+
+/// Where a request goes, in the labels of upstream.
+fn place(labels: &Labels) -> String {
+    let component = match labels.resource.is_empty() {
+        true => "",
+        false => "apiserver",
+    };
+    let (subresource, scope, verb) = (&labels.subresource, labels.scope, labels.verb);
+    let (group, resource, version) = (&labels.group, &labels.resource, &labels.version);
+    format!(
+        "component=\"{component}\",group=\"{group}\",resource=\"{resource}\",scope=\"{scope}\",\
+         subresource=\"{subresource}\",verb=\"{verb}\",version=\"{version}\""
+    )
+}
+
+fn common(labels: &Labels) -> String {
+    let dry_run = if labels.is_dry_run { "All" } else { "" };
+    format!("dry_run=\"{dry_run}\",{}", place(labels))
+}
