@@ -5,7 +5,7 @@
 //! the claims, together with a reservation for the pod. Claims that already have devices only get
 //! the reservation, on the nodes where those devices are.
 //!
-//! [`Tracker`](tracker::Tracker) knows who has which device: it follows the claims in the cache,
+//! `Tracker` knows who has which device: it follows the claims in the cache,
 //! is ahead of them by what this scheduler has written, and counts what is about to be written.
 
 mod bind;

@@ -1,17 +1,17 @@
 //! The garbage collector: objects whose owners are gone go too.
 //!
 //! The server turns a deletion into finalizers; this controller does the rest. Watches of the
-//! metadata of every kind ([`monitors`]) feed a graph of who depends on whom ([`graph`]). Whatever
+//! metadata of every kind (`monitors`) feed a graph of who depends on whom (`graph`). Whatever
 //! in the graph may have to go is looked at by workers, which ask the server before they act: an
 //! object is deleted only when none of its owners exists, each looked up by its UID, and the
 //! deletion names the UID and the version that was looked at.
 //!
-//! - **Background**: the owner is gone, and its dependents are deleted ([`delete`]).
+//! - **Background**: the owner is gone, and its dependents are deleted (`delete`).
 //! - **Foreground**: the owner waits for dependents that block it, which are deleted first.
-//! - **Orphan**: the owner waits until its dependents have forgotten it ([`orphan`]).
+//! - **Orphan**: the owner waits until its dependents have forgotten it (`orphan`).
 //!
 //! Before an owner that waits may go, the kinds of its dependents are known to be completely in
-//! the graph, as of the moment when its deletion began ([`settle`]): a watch that lags would else
+//! the graph, as of the moment when its deletion began (`settle`): a watch that lags would else
 //! leave dependents to be deleted that should have been kept.
 
 mod absent;

@@ -12,7 +12,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     fs::rename(&fresh, path)
 }
 
-/// Writes a file as [`write`] does, but does not wait for the disk: for what is written at every
+/// Writes a file as [`write()`] does, but does not wait for the disk: for what is written at every
 /// start, and so need not outlive a power cut.
 pub fn write_at_start(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let (_, fresh) = write_fresh(path, bytes)?;

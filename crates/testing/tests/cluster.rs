@@ -152,3 +152,16 @@ async fn built_in_controllers_are_switched_on_by_name() {
     none.pass(Duration::from_secs(60)).await;
     assert_eq!(ready(&none).await, None);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_defined_kind_is_served_at_once() {
+    let cluster = Cluster::start().await;
+    let definition = "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition,
+        metadata: {name: foos.example.com}, spec: {group: example.com, scope: Namespaced,
+        names: {kind: Foo, plural: foos}, versions: [{name: v1, served: true, storage: true,
+        schema: {openAPIV3Schema: {type: object}}}]}}";
+    cluster.define(definition).await;
+    let foo = "{apiVersion: example.com/v1, kind: Foo, metadata: {name: a}}";
+    let created = cluster.create_yaml(foo).await;
+    assert_eq!(created[0].meta().name(), "a");
+}

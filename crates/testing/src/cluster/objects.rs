@@ -4,7 +4,7 @@ use windlass_cache::Obj;
 use windlass_client::{
     DeleteOptions, DynamicApi, ListOptions, Patch, Propagation, Typed, WriteOptions,
 };
-use windlass_core::{Doc, Gvr, Key, condition};
+use windlass_core::{Doc, GroupVersion, Gvr, Key, condition};
 
 use super::Cluster;
 
@@ -66,15 +66,20 @@ impl Cluster {
             return false;
         }
         let (group, plural) = (now.str_at("/spec/group"), now.str_at("/spec/names/plural"));
-        let mut lists = Vec::new();
         for version in now.at("/spec/versions").items() {
-            if version.at("/served").as_bool() == Some(true) {
-                let name = version.str_at("/name");
-                let path = format!("/apis/{group}/{name}/{plural}");
-                lists.push(self.client().get(path).into_doc().await.is_ok());
+            if version.at("/served").as_bool() != Some(true) {
+                continue;
+            }
+            let version: GroupVersion = format!("{group}/{}", version.str_at("/name"))
+                .parse()
+                .expect("the server has accepted group and version");
+            let resource = version.with_resource(plural.to_owned());
+            let list = self.api(&resource, "");
+            if list.list(&ListOptions::default()).await.is_err() {
+                return false;
             }
         }
-        lists.into_iter().all(|is_listed| is_listed)
+        true
     }
 
     /// An object of a typed kind, by `namespace/name`, or by name where there are no namespaces.
