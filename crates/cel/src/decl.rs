@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use windlass_core::Str;
 
+use crate::syntax::RESERVED;
 use crate::types::Type;
 
 /// How the items of a list are told apart when two lists are compared or added.
@@ -181,35 +182,13 @@ impl Decl {
     }
 }
 
-/// Words of the language that a field name must not be.
-const KEYWORDS: [&str; 21] = [
-    "true",
-    "false",
-    "null",
-    "in",
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
+/// Literals, which a field name must not be, no more than a reserved word.
+const LITERALS: [&str; 3] = ["true", "false", "null"];
 
 /// The name by which an expression reaches a JSON key; `None` if none does.
 #[must_use]
 pub fn escape(key: &str) -> Option<String> {
-    if KEYWORDS.contains(&key) {
+    if LITERALS.contains(&key) || RESERVED.contains(&key) {
         return Some(format!("__{key}__"));
     }
     let mut chars = key.chars();

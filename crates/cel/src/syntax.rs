@@ -10,5 +10,5 @@ mod parse;
 mod tree;
 
 pub(crate) use lex::Source;
-pub(crate) use parse::parse;
+pub(crate) use parse::{RESERVED, parse};
 pub(crate) use tree::{Expr, Fold, Node};

@@ -14,7 +14,7 @@ const OPERAND: &str = "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', N
      NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}";
 
 /// Words that cannot be identifiers.
-const RESERVED: [&str; 18] = [
+pub(crate) const RESERVED: [&str; 18] = [
     "as",
     "break",
     "const",
