@@ -109,7 +109,7 @@ fn hints(serving: &Serving) -> String {
     let path = serving.kubeconfig.display();
     format!(
         "try: kubectl --kubeconfig {path} create deployment web --image=nginx --replicas=3\n\
-         \x20    windlass get deployments,pods -w{flag}\n\
+         \x20    windlass get pods -w{flag}\n\
          \x20    windlass why deployment/web{flag}\n\n"
     )
 }
