@@ -2,26 +2,55 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
 
-use windlass_core::Env;
+use windlass_core::{Doc, Env};
 use windlass_envtest::Assets;
 use windlass_server::{Certificates, ServerOptions, serve};
 
-use super::support::{GROUP, widgets};
+use super::support::widgets;
 
-/// What kubectl prints for some arguments; it must succeed.
-fn kubectl(binary: &Path, config: &Path, arguments: &[&str]) -> String {
+/// The group of the definition that kubectl makes. No other case has it: an apply that finds nothing
+/// and then meets a definition made by another fails.
+const GROUP: &str = "kubectl.example.com";
+/// How long a server may take to publish the schema of a kind that it serves already.
+const PUBLICATION: Duration = Duration::from_secs(60);
+
+/// One run of kubectl, with a cache of its own: what an earlier run learned of the server may have
+/// been before the kind was published.
+fn run(binary: &Path, config: &Path, arguments: &[&str]) -> Output {
+    let cache = tempfile::tempdir().expect("a directory");
     let mut command = Command::new(binary);
     command
         .arg("--kubeconfig")
         .arg(config)
         .arg("--cache-dir")
-        .arg(config.with_extension("cache"));
-    let output = command.args(arguments).output().expect("kubectl runs");
+        .arg(cache.path());
+    command.args(arguments).output().expect("kubectl runs")
+}
+
+/// What kubectl prints for some arguments; it must succeed.
+fn kubectl(binary: &Path, config: &Path, arguments: &[&str]) -> String {
+    let output = run(binary, config, arguments);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "kubectl {arguments:?}: {errors}");
     String::from_utf8(output.stdout).expect("text")
+}
+
+/// What kubectl prints about a new kind. kube-apiserver publishes schemas and discovery in the
+/// background, after the definition is established, so an answer that lacks the kind is asked for
+/// again.
+fn kubectl_once_published(binary: &Path, config: &Path, arguments: &[&str]) -> String {
+    let end = Instant::now() + PUBLICATION;
+    loop {
+        let output = run(binary, config, arguments);
+        if output.status.success() && !output.stdout.is_empty() {
+            return String::from_utf8(output.stdout).expect("text");
+        }
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(Instant::now() < end, "kubectl {arguments:?}: {errors}");
+    }
 }
 
 /// Whether a line begins with some words, however they are spaced.
@@ -36,10 +65,15 @@ fn has_line(text: &str, words: &[&str]) -> bool {
 fn explain_and_list(binary: &Path, config: &Path) {
     let directory = config.parent().expect("a directory");
     let manifest = directory.join("widgets.json");
-    std::fs::write(&manifest, widgets().to_json()).expect("the manifest is written");
+    let name = format!("widgets.{GROUP}");
+    let definition = widgets()
+        .with("/metadata/name", Doc::from(name.as_str()))
+        .and_then(|definition| definition.with("/spec/group", Doc::from(GROUP)))
+        .expect("a definition");
+    std::fs::write(&manifest, definition.to_json()).expect("the manifest is written");
     let manifest = manifest.to_str().expect("a plain path");
     kubectl(binary, config, &["apply", "-f", manifest]);
-    let name = format!("crd/widgets.{GROUP}");
+    let name = format!("crd/{name}");
     kubectl(
         binary,
         config,
@@ -83,7 +117,7 @@ fn explain_and_list(binary: &Path, config: &Path) {
         "{policy}"
     );
 
-    let widget = kubectl(
+    let widget = kubectl_once_published(
         binary,
         config,
         &[
@@ -98,12 +132,12 @@ fn explain_and_list(binary: &Path, config: &Path) {
         "{widget}"
     );
     assert!(has_line(&widget, &["ports", "<[]Object>"]), "{widget}");
-    let recursive = kubectl(binary, config, &["explain", "widgets", "--recursive"]);
+    let recursive = kubectl_once_published(binary, config, &["explain", "widgets", "--recursive"]);
     assert!(
         has_line(&recursive, &["ownerReferences", "<[]OwnerReference>"]),
         "{recursive}"
     );
-    let list = kubectl(
+    let list = kubectl_once_published(
         binary,
         config,
         &["api-resources", &format!("--api-group={GROUP}")],
