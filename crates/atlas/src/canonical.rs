@@ -1,20 +1,21 @@
 //! Objects as upstream writes them.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
 
-use windlass_core::{Doc, Kind, Object, Quantity, Str};
+use windlass_core::{Doc, Kind, Memo, Object, Quantity, Str};
 
 use crate::table::{Field, Shape, Type};
 use crate::zero::{is_left_out, is_scalar, zero};
 
-/// Lists whose canonical form a thread remembers, before it forgets all of them.
-const KNOWN_LIMIT: usize = 512;
+/// Values whose canonical form a thread remembers, before it forgets all of them.
+const KNOWN_LIMIT: usize = 1024;
+/// The field whose canonical form is remembered as a whole.
+const SPEC: &str = "spec";
 
 thread_local! {
-    /// The canonical form of lists of objects, by their shape: pods of one template come one after
-    /// the other, and have their containers and volumes in common.
-    static KNOWN: RefCell<HashMap<(usize, Doc), Doc>> = RefCell::default();
+    /// The canonical form of specs and of lists of objects, by their shape: pods of one template
+    /// come one after the other, and a pod is written several times with the same spec.
+    static KNOWN: RefCell<Memo<(usize, Doc), Doc>> = RefCell::new(Memo::new(KNOWN_LIMIT));
 }
 
 /// An object as upstream's typed form of it would be written: unknown fields are gone, empty ones
@@ -50,6 +51,10 @@ fn collect(of: &'static Type, object: &Object, out: &mut Vec<(Str, Doc)>) {
     for field in of.own_fields() {
         let given = object.get(field.name()).filter(|value| !value.is_null());
         let value = match given {
+            Some(value) if field.name() == SPEC => {
+                let shape = field.shape();
+                Some(remembered(shape, value, || convert(shape, value)))
+            }
             Some(value) => Some(convert(field.shape(), value)),
             None => absent(field),
         };
@@ -110,19 +115,14 @@ fn convert(shape: &'static Shape, value: &Doc) -> Doc {
     }
 }
 
-/// The canonical form of a list, worked out only if it is new.
-fn remembered(shape: &'static Shape, list: &Doc, convert: impl FnOnce() -> Doc) -> Doc {
-    let key = (std::ptr::from_ref(shape).addr(), list.clone());
-    if let Some(known) = KNOWN.with_borrow(|known| known.get(&key).cloned()) {
+/// The canonical form of a value, worked out only if it is new.
+fn remembered(shape: &'static Shape, value: &Doc, convert: impl FnOnce() -> Doc) -> Doc {
+    let key = (std::ptr::from_ref(shape).addr(), value.clone());
+    if let Some(known) = KNOWN.with_borrow(|known| known.get(&key)) {
         return known;
     }
     let converted = convert();
-    KNOWN.with_borrow_mut(|known| {
-        if known.len() >= KNOWN_LIMIT {
-            known.clear();
-        }
-        known.insert(key, converted.clone());
-    });
+    KNOWN.with_borrow_mut(|known| known.put(key, converted.clone()));
     converted
 }
 

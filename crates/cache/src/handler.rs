@@ -11,6 +11,10 @@ use crate::object::{Deleted, Obj};
 /// cache is already at least as new when a call comes. A handler may wait, and other handlers do
 /// not wait for it; but the usual handler only puts the key into a queue.
 ///
+/// A handler that is far behind is told less: several updates of an object become one. It still
+/// hears that an object came, that it was marked for deletion and that it went, so that it can
+/// count them; only when it is behind by twice its buffer are objects left out that are gone.
+///
 /// A panic is counted, and the notification is taken for handled.
 pub trait Handler<K>: Send + Sync + 'static {
     /// An object is there. `is_initial` says that it was there when this handler started.

@@ -26,7 +26,8 @@ pub use builder::InformerBuilder;
 pub use memory::MemoryReport;
 pub use sync::{Registration, SyncError};
 
-/// How many notifications wait for a handler, each by itself, before they are merged by object.
+/// How many notifications wait for a handler, each by itself, before they are merged by object. As
+/// many objects that came and went meanwhile are kept beside them.
 pub const BUFFER_LIMIT: usize = 1024;
 
 /// A local copy of the objects of one resource, with handlers that hear of every change.

@@ -27,6 +27,7 @@ mod footprint;
 mod intern;
 mod json;
 mod node;
+mod pack;
 mod parse;
 mod path;
 mod ser;
@@ -40,6 +41,7 @@ pub use encode::Encoder;
 pub use footprint::Footprint;
 pub use intern::{InternerUsage, Usage};
 pub use node::{Array, Object, Str, interner_usage};
+pub use pack::{NewPart, Packer, UnpackError, Unpacker, part_numbers};
 pub use parse::{
     BYTES_LIMIT, DEPTH_LIMIT, Duplicates, ParseError, ParseErrorKind, ParseOptions, Parsed, Parser,
     Prune,

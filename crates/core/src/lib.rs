@@ -11,6 +11,7 @@ mod env;
 mod gvk;
 mod int_or_string;
 mod key;
+mod memo;
 mod meta;
 pub mod names;
 mod patch;
@@ -22,13 +23,15 @@ mod time;
 
 pub use doc::{
     Array, BYTES_LIMIT, Change, DEPTH_LIMIT, DecodeError, Difference, Doc, Duplicates, EditError,
-    EncodeError, Encoder, Footprint, InternerUsage, Kind, Object, ParseError, ParseErrorKind,
-    ParseOptions, Parsed, Parser, Path, Prune, Segment, Str, Usage, YamlError, interner_usage,
+    EncodeError, Encoder, Footprint, InternerUsage, Kind, NewPart, Object, Packer, ParseError,
+    ParseErrorKind, ParseOptions, Parsed, Parser, Path, Prune, Segment, Str, UnpackError, Unpacker,
+    Usage, YamlError, interner_usage, part_numbers,
 };
 pub use env::{Clock, Env, ManualClock};
 pub use gvk::{GroupKind, GroupResource, GroupVersion, GroupVersionError, Gvk, Gvr};
 pub use int_or_string::{IntOrString, ScaleError};
 pub use key::{Key, KeyError, Uid};
+pub use memo::Memo;
 pub use meta::{Condition, Labels, Meta, OwnerRef, condition, with_condition};
 pub use patch::{
     COPIED_BYTES_LIMIT, JsonPatch, OPERATIONS_LIMIT, PatchError, PatchErrorKind, merge_patch,

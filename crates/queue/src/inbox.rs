@@ -31,7 +31,8 @@ pub(crate) enum Letter<K> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Put {
     /// The next one who looks at the queue will see it.
-    Kept,
+    /// It is the first if the one before was seen already.
+    Kept { is_first: bool },
     /// It is there, and somebody has to look at the queue now.
     Urgent,
     /// The inbox is closed; the letter is lost.
@@ -82,7 +83,9 @@ impl<K> Inbox<K> {
         if contents.is_awaited || contents.letters.len() >= LETTERS_MAX {
             Put::Urgent
         } else {
-            Put::Kept
+            Put::Kept {
+                is_first: contents.letters.len() == 1,
+            }
         }
     }
 

@@ -34,6 +34,12 @@ pub const PRIORITY_LOW: i32 = -100;
 /// less than a microsecond. A model checker needs no time to pass.
 const SPINS: usize = if cfg!(shuttle) { 1 } else { 64 };
 
+/// How often a producer looks whether the queue is still being worked off before it goes on.
+const BACK_OFF_ROUNDS: usize = if cfg!(shuttle) { 1 } else { 16 };
+
+/// So many steps while a producer looks mean that some thread does nothing but take keys.
+const BUSY_STEPS: usize = 8;
+
 /// A queue of keys. Clones share one queue.
 ///
 /// Keys are cloned when they are handed out, so a key is best something that is cheap to clone.
@@ -67,7 +73,7 @@ struct Shared<K> {
     last_thread: AtomicUsize,
     /// How often somebody has looked at `inner`, for others to see whether anybody does.
     steps: AtomicUsize,
-    /// Adds that `inner` has not seen yet.
+    /// Letters that `inner` has not seen yet.
     inbox: Inbox<K>,
     inner: Mutex<Inner<K>>,
     /// Notified when the queue has drained, and when a drain is to be given up.
@@ -255,7 +261,8 @@ impl<K: Clone + Eq + Hash + Send + 'static> WorkQueue<K> {
             return shared.step_in(inner, |inner| inner.state.add(&mut demand));
         }
         match shared.inbox.put(Letter::Add(demand)) {
-            Put::Kept | Put::Closed => {}
+            Put::Kept { is_first: true } => shared.back_off(),
+            Put::Kept { is_first: false } | Put::Closed => {}
             Put::Urgent => shared.step(|_| {}),
         }
     }
@@ -288,6 +295,7 @@ impl<K: Clone + Eq + Hash + Send + 'static> WorkQueue<K> {
 
 impl<K: Clone + Eq> Shared<K> {
     /// Runs one step of the queue, and wakes who has something to do afterwards.
+    #[inline]
     fn step<R>(&self, step: impl FnOnce(&mut Inner<K>) -> R) -> R {
         let inner = self.inner.lock();
         let thread = thread_mark();
@@ -297,6 +305,7 @@ impl<K: Clone + Eq> Shared<K> {
         self.step_in(inner, step)
     }
 
+    #[inline]
     fn step_in<R>(
         &self,
         mut inner: MutexGuard<'_, Inner<K>>,
@@ -330,6 +339,22 @@ impl<K: Clone + Eq> Shared<K> {
         self.steps.load(Ordering::Relaxed) != before
     }
 
+    /// Gives the thread that serves the queue time, as long as it takes key after key. Two threads
+    /// that write to the queue in turns spend more time on passing memory between them than on the
+    /// keys, so the one that has just been overtaken does better to wait a little. It does not wait
+    /// for a thread that takes its time with a key, nor for long.
+    fn back_off(&self) {
+        let mut before = self.steps.load(Ordering::Relaxed);
+        for _ in 0..BACK_OFF_ROUNDS {
+            (0..SPINS).for_each(|_| spin_loop());
+            let now = self.steps.load(Ordering::Relaxed);
+            if now.wrapping_sub(before) < BUSY_STEPS {
+                return;
+            }
+            before = now;
+        }
+    }
+
     /// Ends a hand-out.
     fn done(&self, id: SlotId) {
         let now = self.now_if_timed();
@@ -346,7 +371,7 @@ impl<K: Clone + Eq> Shared<K> {
     fn done_later(&self, id: SlotId) {
         let at = self.now_if_timed();
         match self.inbox.put(Letter::Done { id, at }) {
-            Put::Kept => {}
+            Put::Kept { .. } => {}
             Put::Urgent => self.step(|_| {}),
             // Somebody may wait for the queue to drain.
             Put::Closed => self.done(id),

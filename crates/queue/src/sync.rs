@@ -32,6 +32,7 @@ thread_local! {
 }
 
 /// A number that no other thread has that lives at the same time.
+#[inline]
 pub(crate) fn thread_mark() -> usize {
     MARK.with(|mark| std::ptr::from_ref::<u8>(mark).addr())
 }

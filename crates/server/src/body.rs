@@ -3,6 +3,7 @@
 //! An answer keeps its documents until somebody wants bytes. Over a socket they are encoded at the
 //! last moment; a caller in this process takes them as they are, with [`Body::into_content`].
 
+use std::cell::RefCell;
 use std::convert::Infallible;
 use std::fmt;
 use std::pin::Pin;
@@ -10,7 +11,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
 use http_body::{Body as HttpBody, Frame, SizeHint};
-use windlass_core::Doc;
+use windlass_core::{Doc, Encoder};
 
 use crate::compress::Packer;
 use crate::rest::{DocWatch, ListBody, WatchBody};
@@ -172,10 +173,15 @@ fn first_bytes(list: &mut ListBody, limit: usize) -> Bytes {
     all.into()
 }
 
+thread_local! {
+    /// Objects that are answered one after the other often have much in common.
+    static ENCODER: RefCell<Encoder> = RefCell::new(Encoder::new());
+}
+
 /// A document with the line end that upstream's encoder writes.
 fn line(doc: &Doc) -> Bytes {
     let mut bytes = Vec::with_capacity(DOC_BYTES);
-    doc.write_json(&mut bytes);
+    ENCODER.with_borrow_mut(|encoder| encoder.write(doc, &mut bytes));
     bytes.push(b'\n');
     bytes.into()
 }

@@ -56,6 +56,6 @@ pub use listen::{Listening, ServeError, serve};
 pub use private_file::{
     make_directory, write as write_private_file, write_at_start as write_private_file_at_start,
 };
-pub use rest::{DocWatch, WatchDocs, WatchEvent};
+pub use rest::{DocWatch, Given, WatchDocs, WatchEvent};
 pub use server::{InProcess, Server, ServerError, ServerOptions};
 pub use status::Status;

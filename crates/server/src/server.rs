@@ -30,7 +30,7 @@ use crate::parsers::Parsers;
 use crate::query::Query;
 use crate::registry::Registry;
 use crate::request::Target;
-use crate::rest::{self, Call};
+use crate::rest::{self, Call, Given};
 use crate::status::Status;
 use crate::storage::Storage;
 use crate::{bootstrap, crd, discovery, health, respond};
@@ -390,7 +390,7 @@ impl Server {
 
     async fn route(
         &self,
-        parts: request::Parts,
+        mut parts: request::Parts,
         query: Query,
         target: Target,
         user: User,
@@ -415,6 +415,7 @@ impl Server {
                     headers: parts.headers,
                     user,
                     body,
+                    given: parts.extensions.remove::<Given>().map(|given| given.0),
                 };
                 let follow_up = crd::FollowUp::of(&call);
                 let deprecation = call

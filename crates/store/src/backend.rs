@@ -3,6 +3,7 @@
 mod decode;
 mod directory;
 mod load;
+mod parts;
 mod redb;
 mod row;
 

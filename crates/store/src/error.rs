@@ -32,6 +32,14 @@ pub enum OpenError {
         /// The newest format that this program reads.
         supported: u64,
     },
+    /// The data was written by an older program.
+    #[error("data has format {found}, this program reads format {supported} only")]
+    Older {
+        /// The format on disk.
+        found: u64,
+        /// The format that this program reads.
+        supported: u64,
+    },
     /// The data is damaged. Nothing of it is served.
     #[error("data is damaged: {0}")]
     Damaged(String),

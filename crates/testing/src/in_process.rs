@@ -15,10 +15,10 @@ use windlass_client::{
     Body, Content, DocList, Events, Payload, Status, Transport, WatchError, WatchEvent,
 };
 use windlass_core::Doc;
-use windlass_server::{DocWatch, InProcess, Server, User};
+use windlass_server::{DocWatch, Given, InProcess, Server, User};
 
-/// A transport to a server in this process, in the name of a user. Objects, lists and watch events
-/// come back as the documents that the server holds.
+/// A transport to a server in this process, in the name of a user. Objects go and come back, alone,
+/// in lists and in watch events, as documents: nothing is written or parsed on the way.
 #[must_use]
 pub fn transport_to(server: &Server, user: User) -> Transport {
     Transport::new(Bridge(server.as_user(user)))
@@ -40,7 +40,15 @@ impl Service<Request<Payload>> for Bridge {
     }
 
     fn call(&mut self, request: Request<Payload>) -> Answer {
-        let request = request.map(|payload| Full::new(payload.into_bytes()));
+        let (mut parts, payload) = request.into_parts();
+        let bytes = match payload {
+            Payload::Doc(doc) => {
+                parts.extensions.insert(Given(doc));
+                Bytes::new()
+            }
+            payload => payload.into_bytes(),
+        };
+        let request = Request::from_parts(parts, Full::new(bytes));
         let answer = self.0.call(request);
         Box::pin(async move { Ok(answer.await?.map(|body| content(body.into_content()))) })
     }

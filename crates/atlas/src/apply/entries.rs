@@ -1,12 +1,23 @@
 //! `metadata.managedFields`: which manager has set what.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
-use windlass_core::{Doc, Object, Time, quote};
+use windlass_core::{Doc, Memo, Object, Time, quote};
 
 use super::encode::FieldsError;
 use super::set::FieldSet;
+
+/// Sets that a thread remembers.
+const KNOWN_LIMIT: usize = 1024;
+
+thread_local! {
+    /// Sets by what they were read from. Objects of one sort are written by the same managers,
+    /// which set the same fields.
+    static KNOWN: RefCell<Memo<Doc, Arc<FieldSet>>> = RefCell::new(Memo::new(KNOWN_LIMIT));
+}
 
 /// Why `managedFields` cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -49,7 +60,7 @@ pub(super) enum Operation {
 /// The fields of one manager.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Owned {
-    pub(super) set: FieldSet,
+    pub(super) set: Arc<FieldSet>,
     pub(super) api_version: String,
     pub(super) time: Option<Time>,
     /// The set as it was read, while it is unchanged.
@@ -60,7 +71,7 @@ impl Owned {
     /// A set that was not read from anywhere.
     pub(super) fn new(set: FieldSet, api_version: &str, time: Option<Time>) -> Self {
         Self {
-            set,
+            set: Arc::new(set),
             api_version: api_version.to_owned(),
             time,
             source: None,
@@ -70,7 +81,7 @@ impl Owned {
     /// Takes fields away.
     pub(super) fn lose(&mut self, fields: &FieldSet) {
         if self.set.intersects(fields) {
-            self.set = self.set.difference(fields);
+            self.set = Arc::new(self.set.difference(fields));
             self.source = None;
         }
     }
@@ -128,8 +139,8 @@ pub(super) fn decode(entries: &[Doc]) -> Result<Managers, ManagedFieldsError> {
         };
         let owned = Owned {
             set: match entry.at("/fieldsV1") {
-                none if none.is_null() => FieldSet::new(),
-                tree => FieldSet::decode(tree)?,
+                none if none.is_null() => Arc::default(),
+                tree => read_set(tree)?,
             },
             api_version,
             time: read_time(entry.str_at("/time"))?,
@@ -138,6 +149,16 @@ pub(super) fn decode(entries: &[Doc]) -> Result<Managers, ManagedFieldsError> {
         managers.insert(manager, owned);
     }
     Ok(managers)
+}
+
+/// The set in the form of `FieldsV1`, read only if it is new.
+fn read_set(tree: &Doc) -> Result<Arc<FieldSet>, FieldsError> {
+    if let Some(known) = KNOWN.with_borrow(|known| known.get(tree)) {
+        return Ok(known);
+    }
+    let set = Arc::new(FieldSet::decode(tree)?);
+    KNOWN.with_borrow_mut(|known| known.put(tree.clone(), set.clone()));
+    Ok(set)
 }
 
 fn read_time(text: &str) -> Result<Option<Time>, ManagedFieldsError> {

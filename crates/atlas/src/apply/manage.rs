@@ -1,5 +1,7 @@
 //! Writes, and what they do to the fields of their manager and of others.
 
+use std::sync::{Arc, LazyLock};
+
 use windlass_core::{Doc, Object, Time};
 
 use super::cap::cap;
@@ -20,7 +22,7 @@ const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 const MANAGED_FIELDS: &str = "/metadata/managedFields";
 
 /// Fields that no manager owns.
-const NEVER_OWNED: &[&[&str]] = &[
+const NEVER_OWNED_FIELDS: &[&[&str]] = &[
     &["apiVersion"],
     &["kind"],
     &["metadata"],
@@ -34,6 +36,9 @@ const NEVER_OWNED: &[&[&str]] = &[
     &["metadata", "managedFields"],
     &["metadata", "resourceVersion"],
 ];
+
+/// The same as a set.
+static NEVER_OWNED: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::of_fields(NEVER_OWNED_FIELDS));
 
 /// One write: by whom, where and when.
 #[derive(Clone, Copy, Debug)]
@@ -109,11 +114,11 @@ fn merge_in<S: Schema>(
     let last = managers.remove(&me);
     let set = fields_of(schema, config).difference_below(write.ignored);
     let time = last.as_ref().and_then(|last| last.time);
-    let mut owned = Owned::new(set, write.api_version, time);
     let merged = merge(schema, &live, config);
-    let merged = prune(schema, merged, &managers, &owned.set, last.as_ref());
+    let merged = prune(schema, merged, &managers, &set, last.as_ref());
     give_way(schema, &live, &merged, &mut managers, write.ignored, force)?;
-    owned.set = owned.set.difference(&FieldSet::of_fields(NEVER_OWNED));
+    let set = set.difference(&NEVER_OWNED);
+    let mut owned = Owned::new(set, write.api_version, time);
     let result = schema.canonical(&merged);
     // An empty list in the configuration, say, makes no difference to the object. Upstream stamps
     // such an entry, and then does not write what differs in the stamp alone.
@@ -156,7 +161,7 @@ pub fn track<S: Schema>(schema: S, live: Option<&Doc>, new: &Doc, write: &Write<
 /// Attributes all of a new object to who made it, as [`track`] without a live object does; what
 /// objects like it set is taken from the memory.
 pub fn create<S: Schema>(schema: S, new: &Doc, write: &Write<'_>, memory: &Creations) -> Doc {
-    let essence = memo::essence(new, NEVER_OWNED, write.ignored);
+    let essence = memo::essence(new, NEVER_OWNED_FIELDS, write.ignored);
     let essence = essence.filter(|_| new.at(MANAGED_FIELDS).is_null());
     let Some(essence) = essence else {
         return track(schema, None, new, write);
@@ -232,13 +237,15 @@ fn attribute<S: Schema>(
         owned.lose(&changes.removed);
     }
     managers.retain(|_, owned| !owned.set.is_empty());
-    let taken = taken.difference(&FieldSet::of_fields(NEVER_OWNED));
+    let taken = taken.difference(&NEVER_OWNED);
     if taken.is_empty() {
         return;
     }
     let me = manager_of(write, Operation::Update);
-    let before = managers.remove(&me).map_or_else(FieldSet::new, |it| it.set);
-    let set = before.union(&taken);
+    let set = match managers.remove(&me) {
+        Some(before) => Arc::unwrap_or_clone(before.set).union(&taken),
+        None => taken,
+    };
     managers.insert(me, Owned::new(set, write.api_version, Some(write.time)));
 }
 

@@ -20,6 +20,10 @@ fn object(name: &str, version: u64) -> Obj {
     Obj::new(doc!({ "metadata": metadata })).expect("named")
 }
 
+/// The object that comes and goes in one batch, and the number of that batch.
+const BRIEF: &str = "brief";
+const BRIEF_BATCH: usize = 1;
+
 /// What the writer applies, one batch per act.
 fn batches() -> Vec<Batch> {
     let deltas = |deltas: &[Delta]| Batch::Deltas(deltas.to_vec());
@@ -28,7 +32,12 @@ fn batches() -> Vec<Batch> {
             objects: vec![object("a", 1), object("b", 1)],
             ..Listing::default()
         }),
-        deltas(&[Delta::Updated(object("a", 2)), Delta::Added(object("c", 3))]),
+        deltas(&[
+            Delta::Updated(object("a", 2)),
+            Delta::Added(object(BRIEF, 2)),
+            Delta::Added(object("c", 3)),
+            Delta::Deleted(Deleted::Observed(object(BRIEF, 4))),
+        ]),
         Batch::SyncAll,
         deltas(&[Delta::Deleted(Deleted::Observed(object("b", 4)))]),
         Batch::ReplacedAll(Listing {
@@ -44,6 +53,8 @@ struct Model {
     believed: BTreeMap<Key, Obj>,
     late_initials: usize,
     told_live: bool,
+    /// How often it was told of the object that came and went.
+    brief_adds: usize,
 }
 
 impl Model {
@@ -52,6 +63,7 @@ impl Model {
             Note::Add { object, is_initial } => {
                 self.late_initials += usize::from(is_initial && self.told_live);
                 self.told_live |= !is_initial;
+                self.brief_adds += usize::from(object.name() == BRIEF);
                 assert!(
                     self.believed.insert(object.key(), object).is_none(),
                     "added twice"
@@ -110,11 +122,13 @@ async fn every_order_of_writing_joining_and_telling_ends_with_the_same_belief() 
         let listener = Arc::new(Listener::new(limit, InformerMetrics::default()));
         let (mut batches, mut model, mut has_joined) =
             (batches().into_iter(), Model::default(), false);
+        let mut batches_before_joining = 0;
         for is_writer in schedule {
             if *is_writer {
                 tokio::time::advance(Duration::from_secs(2)).await;
                 fanout.should_resync();
                 fanout.apply(&mut batches.next().expect("one per act"));
+                batches_before_joining += usize::from(!has_joined);
             } else if has_joined {
                 listener
                     .try_next()
@@ -140,6 +154,9 @@ async fn every_order_of_writing_joining_and_telling_ends_with_the_same_belief() 
             "{schedule:?} with a limit of {limit}"
         );
         assert_eq!(model.late_initials, 0, "{schedule:?}");
+        // Its deletion was heard, too: it is believed no more.
+        let is_due = batches_before_joining <= BRIEF_BATCH;
+        assert_eq!(model.brief_adds, usize::from(is_due), "{schedule:?}");
         assert!(*listener.has_synced().borrow(), "{schedule:?}");
     }
 }

@@ -35,7 +35,39 @@ impl Note {
 #[derive(Debug)]
 enum Item {
     Note(Note),
+    Life(Life),
     Sweep(Sweep),
+}
+
+impl Item {
+    /// The object that it is about, if it is about one.
+    fn key(&self) -> Option<Key> {
+        match self {
+            Self::Note(note) => Some(note.key()),
+            Self::Life(life) => Some(life.end.key()),
+            Self::Sweep(_) => None,
+        }
+    }
+
+    fn is_whole_life(&self) -> bool {
+        matches!(
+            self,
+            Self::Life(Life {
+                end: Note::Delete(_),
+                ..
+            })
+        )
+    }
+}
+
+/// An object whose coming was not told before its end began. The two are not merged: a handler
+/// that counts what it has asked for has to hear of both.
+#[derive(Clone, Debug)]
+struct Life {
+    object: Obj,
+    is_initial: bool,
+    /// The update that marks it for deletion, or its deletion.
+    end: Note,
 }
 
 /// All objects of a snapshot, told one by one. It takes no memory of its own.
@@ -104,6 +136,9 @@ enum Start {
 /// Up to a limit each note stands for itself. Above it, a note is merged with the one that waits
 /// for the same object, so that the buffer never holds much more than there are objects: what a
 /// handler is told then skips states, but is never out of order and never ends on an old one.
+///
+/// Objects that came and went meanwhile are told of, too, once more up to the limit. Only what
+/// comes and goes after that is left out.
 #[derive(Debug)]
 pub(crate) struct Buffer {
     items: BTreeMap<u64, Item>,
@@ -116,15 +151,18 @@ pub(crate) struct Buffer {
     /// While notes are merged: the last note of each object, since the last sweep. A note before a
     /// sweep cannot be changed, because the sweep tells a state in between.
     last: Option<HashMap<Key, u64, RandomState>>,
+    /// How many objects wait that came and went; no more than the limit.
+    whole_lives: usize,
     /// How many notes have been merged into others.
     coalesced: u64,
 }
 
 /// What two notes on one object become.
 enum Merged {
-    One(Note),
-    /// An object that came and went.
-    Nothing,
+    /// One thing to tell, with this many notes less.
+    One(Item, u64),
+    /// Nothing: this many notes on an object that came and went are left out.
+    Nothing(u64),
     Both,
 }
 
@@ -138,6 +176,7 @@ impl Buffer {
             is_closed: false,
             is_handling: false,
             last: None,
+            whole_lives: 0,
             coalesced: 0,
         }
     }
@@ -160,7 +199,7 @@ impl Buffer {
         self.items.is_empty() && !self.is_handling
     }
 
-    /// How many notes wait, each sweep counted as one.
+    /// How many notes wait, each sweep and each life counted as one.
     pub(crate) fn len(&self) -> usize {
         self.items.len()
     }
@@ -170,6 +209,7 @@ impl Buffer {
         self.is_closed = true;
         self.items.clear();
         self.last = None;
+        self.whole_lives = 0;
     }
 
     /// Tells of every object of a snapshot. A reminder is pointless while another sweep waits.
@@ -219,16 +259,29 @@ impl Buffer {
     fn pop_first(&mut self) -> Option<Note> {
         loop {
             let mut first = self.items.first_entry()?;
-            let Item::Sweep(sweep) = first.get_mut() else {
-                break;
-            };
-            if let Some(note) = sweep.next() {
-                return Some(note);
+            match first.get_mut() {
+                Item::Note(_) => break,
+                Item::Life(life) => {
+                    let Life {
+                        object,
+                        is_initial,
+                        end,
+                    } = life.clone();
+                    let was_whole = first.get().is_whole_life();
+                    self.whole_lives -= usize::from(was_whole);
+                    first.insert(Item::Note(end));
+                    return Some(Note::Add { object, is_initial });
+                }
+                Item::Sweep(sweep) => {
+                    if let Some(note) = sweep.next() {
+                        return Some(note);
+                    }
+                    if sweep.purpose == Purpose::Initial {
+                        self.start = Start::Done;
+                    }
+                    first.remove();
+                }
             }
-            if sweep.purpose == Purpose::Initial {
-                self.start = Start::Done;
-            }
-            first.remove();
         }
         let (at, item) = self.items.pop_first()?;
         let Item::Note(note) = item else { return None };
@@ -259,19 +312,20 @@ impl Buffer {
     fn push_merging(&mut self, note: Note) {
         let mut last = self.last.take().unwrap_or_else(|| self.last_notes());
         let key = note.key();
-        let waiting = last.get(&key).and_then(|at| match self.items.get(at) {
-            Some(Item::Note(waiting)) => Some((*at, waiting)),
-            _ => None,
-        });
-        match waiting.map(|(at, waiting)| (at, merge(waiting, &note))) {
-            Some((at, Merged::One(merged))) => {
-                self.items.insert(at, Item::Note(merged));
-                self.coalesced += 1;
+        let waiting = last
+            .get(&key)
+            .and_then(|at| self.items.get(at).map(|waiting| (*at, waiting)));
+        let has_room = self.whole_lives < self.limit;
+        match waiting.map(|(at, waiting)| (at, merge(waiting, &note, has_room))) {
+            Some((at, Merged::One(merged, fewer))) => {
+                self.whole_lives += usize::from(merged.is_whole_life());
+                self.items.insert(at, merged);
+                self.coalesced += fewer;
             }
-            Some((at, Merged::Nothing)) => {
+            Some((at, Merged::Nothing(fewer))) => {
                 self.items.remove(&at);
                 last.remove(&key);
-                self.coalesced += 2;
+                self.coalesced += fewer;
             }
             Some((_, Merged::Both)) | None => {
                 let at = self.append(Item::Note(note));
@@ -282,10 +336,11 @@ impl Buffer {
     }
 
     fn last_notes(&self) -> HashMap<Key, u64, RandomState> {
-        let since_sweep = self.items.iter().rev().map_while(|(at, item)| match item {
-            Item::Note(note) => Some((note.key(), *at)),
-            Item::Sweep(_) => None,
-        });
+        let since_sweep = self
+            .items
+            .iter()
+            .rev()
+            .map_while(|(at, item)| item.key().map(|key| (key, *at)));
         let mut last = HashMap::default();
         since_sweep.for_each(|(key, at)| {
             last.entry(key).or_insert(at);
@@ -294,19 +349,64 @@ impl Buffer {
     }
 }
 
-fn merge(waiting: &Note, note: &Note) -> Merged {
+/// Merges a note with what waits for the same object. `has_room` says whether one more object may
+/// wait that came and went.
+fn merge(waiting: &Item, note: &Note, has_room: bool) -> Merged {
+    match waiting {
+        Item::Note(waiting) => merge_notes(waiting, note, has_room),
+        Item::Life(life) => merge_life(life, note, has_room),
+        Item::Sweep(_) => Merged::Both,
+    }
+}
+
+fn merge_notes(waiting: &Note, note: &Note, has_room: bool) -> Merged {
     match (waiting, note) {
-        (Note::Add { is_initial, .. }, Note::Update { new, .. }) => Merged::One(Note::Add {
-            object: new.clone(),
-            is_initial: *is_initial,
-        }),
-        (Note::Update { old, .. }, Note::Update { new, .. }) => Merged::One(Note::Update {
-            old: old.clone(),
-            new: new.clone(),
-        }),
-        (Note::Update { .. }, Note::Delete(deleted)) => Merged::One(Note::Delete(deleted.clone())),
-        (Note::Add { .. }, Note::Delete(_)) => Merged::Nothing,
+        (Note::Add { object, is_initial }, Note::Update { new, .. }) => {
+            let (object, is_initial) = (object.clone(), *is_initial);
+            if new.meta().is_deleting() && !object.meta().is_deleting() {
+                let (old, new) = (object.clone(), new.clone());
+                let end = Note::Update { old, new };
+                return Merged::One(life(object, is_initial, end), 0);
+            }
+            let object = new.clone();
+            Merged::One(Item::Note(Note::Add { object, is_initial }), 1)
+        }
+        (Note::Update { old, .. }, Note::Update { new, .. }) => {
+            let (old, new) = (old.clone(), new.clone());
+            Merged::One(Item::Note(Note::Update { old, new }), 1)
+        }
+        (Note::Update { .. }, Note::Delete(_)) => Merged::One(Item::Note(note.clone()), 1),
+        (Note::Add { object, is_initial }, Note::Delete(_)) if has_room => {
+            Merged::One(life(object.clone(), *is_initial, note.clone()), 0)
+        }
+        (Note::Add { .. }, Note::Delete(_)) => Merged::Nothing(2),
         // A deletion and what comes after it concern two lives of one name.
         (Note::Delete(_), _) | (_, Note::Add { .. }) => Merged::Both,
     }
 }
+
+fn merge_life(waiting: &Life, note: &Note, has_room: bool) -> Merged {
+    let (object, is_initial) = (waiting.object.clone(), waiting.is_initial);
+    match (&waiting.end, note) {
+        (Note::Update { old, .. }, Note::Update { new, .. }) => {
+            let (old, new) = (old.clone(), new.clone());
+            Merged::One(life(object, is_initial, Note::Update { old, new }), 1)
+        }
+        (Note::Update { .. }, Note::Delete(_)) if has_room => {
+            Merged::One(life(object, is_initial, note.clone()), 1)
+        }
+        (Note::Update { .. }, Note::Delete(_)) => Merged::Nothing(3),
+        (Note::Delete(_) | Note::Add { .. }, _) | (_, Note::Add { .. }) => Merged::Both,
+    }
+}
+
+fn life(object: Obj, is_initial: bool, end: Note) -> Item {
+    Item::Life(Life {
+        object,
+        is_initial,
+        end,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -282,6 +282,10 @@ impl Shape {
         self.0.items()
     }
 
+    pub(super) fn hash_value(&self) -> u64 {
+        self.0.hash()
+    }
+
     fn position(&self, key: &str) -> Result<usize, usize> {
         self.keys()
             .binary_search_by(|probe| probe.as_bytes().cmp(key.as_bytes()))

@@ -44,8 +44,8 @@ struct Hold<'q, K: Clone + Eq> {
 /// can be abandoned at any time without losing a wake-up.
 struct Seat<'q, K: Clone + Eq> {
     shared: &'q Shared<K>,
-    /// The key that the worker is done with.
-    hold: Option<Hold<'q, K>>,
+    /// The hand-out that the worker is done with.
+    ended: Option<SlotId>,
     ticket: Option<Ticket>,
     /// How often it has given way to another thread.
     yields: u32,
@@ -74,10 +74,10 @@ impl<K: Clone + Eq + Hash + Send + 'static> WorkQueue<K> {
 }
 
 impl<'q, K: Clone + Eq> Seat<'q, K> {
-    fn new(shared: &'q Shared<K>, hold: Option<Hold<'q, K>>) -> Self {
+    fn new(shared: &'q Shared<K>, ended: Option<SlotId>) -> Self {
         Self {
             shared,
-            hold,
+            ended,
             ticket: None,
             yields: 0,
         }
@@ -108,37 +108,38 @@ impl<'q, K: Clone + Eq> Seat<'q, K> {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Turn<K>> {
         // A queue that never runs dry must not keep its worker on the thread for ever.
         let Poll::Ready(budget) = coop::poll_proceed(cx) else {
-            self.hold = None;
+            self.end();
             return Poll::Pending;
         };
         if self.yields < YIELDS_MAX && self.shared.is_served_by_another_thread() {
             return self.give_way(cx);
         }
         let timed = self.shared.is_timed.then(|| self.shared.now());
-        let left = self.ticket.take();
-        let ended = self.hold.take().and_then(Hold::into_id);
-        let (turn, ticket, _garbage) = self.shared.step(|inner| {
-            let key = ended.and_then(|id| inner.state.done(id, timed.unwrap_or(0)));
-            let waker = left.and_then(|ticket| inner.parking.leave(ticket));
-            let garbage = (key, waker);
+        let (left, ended) = (self.ticket.take(), self.ended.take());
+        // What comes out of the lock is written where it stays: on this path a move would be felt.
+        let (mut handout, mut garbage) = (None, (None, None));
+        let stay = self.shared.step(|inner| {
+            garbage.0 = ended.and_then(|id| inner.state.done(id, timed.unwrap_or(0)));
+            garbage.1 = left.and_then(|ticket| inner.parking.leave(ticket));
             inner.fire_due(|| timed.unwrap_or_else(|| self.shared.now()));
-            if let Some(handout) = inner.state.take(timed.unwrap_or(0)) {
-                return (Poll::Ready(Turn::Work(handout)), None, garbage);
+            handout = inner.state.take(timed.unwrap_or(0));
+            if handout.is_some() || inner.state.intake() != Intake::Open {
+                return None;
             }
-            if inner.state.intake() != Intake::Open {
-                return (Poll::Ready(Turn::Closed), None, garbage);
-            }
-            let (ticket, lead) = inner.parking.park(cx.waker(), inner.state.next_due());
-            let turn = lead.map_or(Poll::Pending, |due| Poll::Ready(Turn::SleepUntil(due)));
-            (turn, Some(ticket), garbage)
+            Some(inner.parking.park(cx.waker(), inner.state.next_due()))
         });
-        self.ticket = ticket;
-        match turn {
-            Poll::Ready(Turn::Work(_)) => budget.made_progress(),
-            Poll::Ready(Turn::Closed) if ended.is_some() => self.shared.notify_if_drained(),
-            _ => {}
+        if let Some(handout) = handout {
+            budget.made_progress();
+            return Poll::Ready(Turn::Work(handout));
         }
-        turn
+        let Some((ticket, lead)) = stay else {
+            if ended.is_some() {
+                self.shared.notify_if_drained();
+            }
+            return Poll::Ready(Turn::Closed);
+        };
+        self.ticket = Some(ticket);
+        lead.map_or(Poll::Pending, |due| Poll::Ready(Turn::SleepUntil(due)))
     }
 }
 
@@ -146,11 +147,18 @@ impl<K: Clone + Eq> Seat<'_, K> {
     /// Lets other tasks of this thread run, such as those that bring keys.
     fn give_way(&mut self, cx: &Context<'_>) -> Poll<Turn<K>> {
         self.yields += 1;
-        if let Some(id) = self.hold.take().and_then(Hold::into_id) {
+        if let Some(id) = self.ended.take() {
             self.shared.done_later(id);
         }
         cx.waker().wake_by_ref();
         Poll::Pending
+    }
+
+    /// Ends the hand-out that the worker is done with, if it did not yet.
+    fn end(&mut self) {
+        if let Some(id) = self.ended.take() {
+            self.shared.done(id);
+        }
     }
 }
 
@@ -162,6 +170,7 @@ impl<K: Clone + Eq> Hold<'_, K> {
 
 impl<K: Clone + Eq> Drop for Seat<'_, K> {
     fn drop(&mut self) {
+        self.end();
         if let Some(ticket) = self.ticket {
             let _waker = self.shared.step(|inner| inner.parking.leave(ticket));
         }
@@ -199,7 +208,7 @@ impl<'q, K: Clone + Eq> Item<'q, K> {
     pub async fn next(self) -> Option<Item<'q, K>> {
         let Self { hold, key, .. } = self;
         drop(key);
-        let mut seat = Seat::new(hold.shared, Some(hold));
+        let mut seat = Seat::new(hold.shared, hold.into_id());
         // The same as in `get`: a function of its own would be a future to move around.
         match poll_fn(|cx| seat.poll(cx)).await {
             Turn::Work(handout) => Some(Self::new(seat.shared, handout)),

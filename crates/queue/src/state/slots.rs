@@ -71,6 +71,19 @@ pub(crate) struct Slot<K> {
     pub(crate) queued_seq: u64,
 }
 
+impl<K> Slot<K> {
+    const EMPTY: Self = Self {
+        key: None,
+        hash: 0,
+        prev: NIL,
+        next: NIL,
+        priority: 0,
+        phase: Phase::Idle,
+        timer: Timer::Off,
+        queued_seq: 0,
+    };
+}
+
 /// The times of a key. They are apart from the slots because a hand-out of a queue that has no
 /// timers and does not count needs none of them, and goes without touching their memory.
 #[derive(Clone, Debug, Default)]
@@ -133,16 +146,11 @@ impl<K: Eq> Slots<K> {
         if let Some(id) = self.find(hash, wanted) {
             return id;
         }
-        let id = self.allocate(Slot {
-            key: key.take(),
-            hash,
-            prev: NIL,
-            next: NIL,
-            priority: 0,
-            phase: Phase::Idle,
-            timer: Timer::Off,
-            queued_seq: 0,
-        });
+        let id = self.allocate();
+        let slot = &mut self.slots[id as usize];
+        debug_assert!(slot.phase == Phase::Idle && slot.timer == Timer::Off);
+        slot.key = key.take();
+        slot.hash = hash;
         let slots = &self.slots;
         self.table.insert_unique(unfold(hash), id, |&other| {
             unfold(slots[other as usize].hash)
@@ -150,19 +158,19 @@ impl<K: Eq> Slots<K> {
         id
     }
 
-    fn allocate(&mut self, slot: Slot<K>) -> SlotId {
-        if self.free == NIL {
-            let id = SlotId::try_from(self.slots.len())
-                .ok()
-                .filter(|&id| id != NIL);
-            self.slots.push(slot);
-            self.times.push(Times::default());
-            return id.expect("invariant: fewer than 2^32 keys fit in memory");
-        }
+    /// An idle slot without a key.
+    fn allocate(&mut self) -> SlotId {
         let id = self.free;
-        self.free = self.slots[id as usize].next;
-        self.slots[id as usize] = slot;
-        id
+        if id != NIL {
+            self.free = self.slots[id as usize].next;
+            return id;
+        }
+        let id = SlotId::try_from(self.slots.len())
+            .ok()
+            .filter(|&id| id != NIL);
+        self.slots.push(Slot::EMPTY);
+        self.times.push(Times::default());
+        id.expect("invariant: fewer than 2^32 keys fit in memory")
     }
 
     /// Forgets a key. It is returned so that the caller can drop it outside of the lock.

@@ -1,6 +1,8 @@
 //! Pods.
 
-use windlass_core::{Doc, Env, Quantity, doc};
+use std::cell::RefCell;
+
+use windlass_core::{Doc, Env, Memo, Quantity, doc};
 
 use super::fields::{Fields, edit};
 use super::pod_spec;
@@ -21,6 +23,18 @@ pub(crate) const FIELDS: &[(&str, &str)] = &[
     ("status.nominatedNodeName", "/status/nominatedNodeName"),
 ];
 
+/// Specs that a thread remembers.
+const KNOWN_LIMIT: usize = 1024;
+
+// Pods of one template come one after the other, and a pod is written several times with the same
+// spec.
+thread_local! {
+    /// Specs with their defaults, by what they were before.
+    static DEFAULTED: RefCell<Memo<Doc, Doc>> = RefCell::new(Memo::new(KNOWN_LIMIT));
+    /// Specs that are valid.
+    static VALID: RefCell<Memo<Doc, ()>> = RefCell::new(Memo::new(KNOWN_LIMIT));
+}
+
 /// Hooks of pods.
 #[derive(Debug)]
 pub(crate) struct Pods;
@@ -30,16 +44,12 @@ impl Hooks for Pods {
         edit(&pod, |pod| {
             pod.inside("status", |status| edit(status, default_addresses));
             pod.inside("spec", |spec| {
-                let spec = pod_spec::default_spec(spec);
-                edit(&spec, |spec| {
-                    if !spec.has("enableServiceLinks") {
-                        spec.set("enableServiceLinks", true);
-                    }
-                    let on_host = spec.get("hostNetwork").and_then(Doc::as_bool) == Some(true);
-                    for list in ["containers", "initContainers"] {
-                        spec.each(list, |container| default_container(container, on_host));
-                    }
-                })
+                if let Some(known) = DEFAULTED.with_borrow(|known| known.get(spec)) {
+                    return known;
+                }
+                let defaulted = default_spec(spec);
+                DEFAULTED.with_borrow_mut(|known| known.put(spec.clone(), defaulted.clone()));
+                defaulted
             });
         })
     }
@@ -77,7 +87,16 @@ impl Hooks for Pods {
     }
 
     fn validate(&self, pod: &Doc, errors: &mut FieldErrors) {
-        pod_spec::validate_spec(pod.at("/spec"), &FieldPath::new("spec"), errors);
+        let spec = pod.at("/spec");
+        if VALID.with_borrow(|known| known.get(spec)).is_some() {
+            return;
+        }
+        let mut found = FieldErrors::default();
+        pod_spec::validate_spec(spec, &FieldPath::new("spec"), &mut found);
+        if found.is_empty() {
+            VALID.with_borrow_mut(|known| known.put(spec.clone(), ()));
+        }
+        errors.append(found);
     }
 
     fn validate_update(&self, new: &Doc, old: &Doc, errors: &mut FieldErrors) {
@@ -138,6 +157,19 @@ impl Hooks for Pods {
             grace
         })
     }
+}
+
+fn default_spec(spec: &Doc) -> Doc {
+    let spec = pod_spec::default_spec(spec);
+    edit(&spec, |spec| {
+        if !spec.has("enableServiceLinks") {
+            spec.set("enableServiceLinks", true);
+        }
+        let on_host = spec.get("hostNetwork").and_then(Doc::as_bool) == Some(true);
+        for list in ["containers", "initContainers"] {
+            spec.each(list, |container| default_container(container, on_host));
+        }
+    })
 }
 
 /// The one address and the list of addresses say the same.

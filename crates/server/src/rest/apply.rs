@@ -112,7 +112,7 @@ pub(super) fn read(call: &Call) -> Result<Configuration, Status> {
 fn parse(call: &Call) -> Result<(Doc, Vec<String>), Status> {
     let refuse = |why: &str| Status::bad_request(format!("error decoding YAML: {why}"));
     let text = std::str::from_utf8(&call.body).map_err(|error| refuse(&error.to_string()))?;
-    let (doc, duplicates) = match call.server.inner().parsers.parse(&call.body) {
+    let (doc, duplicates) = match call.parse_json() {
         Ok(parsed) => {
             let paths = parsed.duplicates.iter().map(ToString::to_string);
             let complaints = paths.map(|path| duplicate(text, &path));

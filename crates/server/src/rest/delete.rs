@@ -124,6 +124,7 @@ pub(crate) async fn delete_for_server(
         headers: http::HeaderMap::new(),
         user: User::new("system:apiserver", &[MASTERS]),
         body: bytes::Bytes::new(),
+        given: None,
     };
     let options = DeleteOptions {
         uid: Some(entry.doc.meta().uid_str().to_owned()),
@@ -341,7 +342,7 @@ fn check_preconditions(call: &Call, object: &Doc, options: &DeleteOptions) -> Re
 /// The options in the body, or in the query if there is none.
 fn read_options(call: &Call) -> Result<DeleteOptions, Status> {
     let mut errors = FieldErrors::default();
-    let body = if call.body.is_empty() {
+    let body = if call.is_bare() {
         from_query(call)?
     } else {
         from_body(call)?
@@ -398,8 +399,7 @@ fn from_body(call: &Call) -> Result<Doc, Status> {
     let gvk = windlass_core::Gvk::constant("", "v1", "DeleteOptions");
     let doc = match negotiate::content(&call.headers)? {
         Content::Json => {
-            let parsed = call.server.inner().parsers.parse(&call.body);
-            parsed
+            call.parse_json()
                 .map_err(|error| {
                     Status::bad_request(format!(
                         "couldn't get version/kind; json parse error: {error}"

@@ -1,6 +1,8 @@
 //! From the bytes of a request to an object.
 
-use windlass_core::{Doc, Gvk, Kind, Object, Str};
+use std::cell::RefCell;
+
+use windlass_core::{Doc, Gvk, Kind, Memo, Object};
 
 use super::{Call, typed};
 use crate::crd;
@@ -16,7 +18,7 @@ pub(super) fn decode(
     warnings: &mut Vec<String>,
 ) -> Result<Doc, Status> {
     let content = negotiate::content(&call.headers)?;
-    if call.body.is_empty() {
+    if call.is_bare() {
         return Err(unreadable(gvk, "unexpected end of JSON input (<empty>)"));
     }
     let (doc, duplicates) = match content {
@@ -76,8 +78,9 @@ pub(super) fn conform(
 
 /// A JSON body, and a complaint for each field that comes twice.
 fn parse_json(call: &Call, gvk: &Gvk) -> Result<(Doc, Vec<String>), Status> {
-    let parsed = call.server.inner().parsers.parse(&call.body);
-    let parsed = parsed.map_err(|error| unreadable(gvk, &error.to_string()))?;
+    let parsed = call
+        .parse_json()
+        .map_err(|error| unreadable(gvk, &error.to_string()))?;
     let duplicates = parsed.duplicates.iter();
     let complaints = duplicates.map(|path| format!("duplicate field \"{path}\""));
     Ok((parsed.doc, complaints.collect()))
@@ -118,37 +121,57 @@ fn unreadable(gvk: &Gvk, why: &str) -> Status {
 
 /// An object without its `null` fields, which mean the same as no field.
 pub(super) fn clean(doc: &Doc) -> Doc {
-    // Most objects have none, and to look is cheaper than to build.
-    if has_null(doc) {
-        without_nulls(doc)
-    } else {
-        doc.clone()
-    }
+    without_nulls(doc).unwrap_or_else(|| doc.clone())
 }
 
-fn without_nulls(doc: &Doc) -> Doc {
+/// A document without `null` fields; `None` if it has none.
+fn without_nulls(doc: &Doc) -> Option<Doc> {
     match doc.kind() {
+        Kind::Object(object) if object.len() < KNOWN_FIELDS_MIN => fields_without_nulls(object),
         Kind::Object(object) => {
-            let fields: Vec<(Str, Doc)> = object
-                .iter()
-                .filter(|(_, value)| !value.is_null())
-                .map(|(key, value)| (key.clone(), without_nulls(value)))
-                .collect();
-            Object::new(fields).into()
+            if KNOWN.with_borrow(|known| known.get(doc)).is_some() {
+                return None;
+            }
+            let cleaned = fields_without_nulls(object);
+            if cleaned.is_none() {
+                KNOWN.with_borrow_mut(|known| known.put(doc.clone(), ()));
+            }
+            cleaned
         }
-        Kind::Array(array) => array.iter().map(without_nulls).collect::<Vec<_>>().into(),
-        _ => doc.clone(),
+        Kind::Array(array) => {
+            let mut items: Option<Vec<Doc>> = None;
+            for (position, item) in array.iter().enumerate() {
+                if let Some(cleaned) = without_nulls(item) {
+                    items.get_or_insert_with(|| array.to_vec())[position] = cleaned;
+                }
+            }
+            items.map(Doc::from)
+        }
+        _ => None,
     }
 }
 
-/// Whether there is a `null` anywhere.
-fn has_null(doc: &Doc) -> bool {
-    match doc.kind() {
-        Kind::Null => true,
-        Kind::Object(object) => object.values().iter().any(has_null),
-        Kind::Array(array) => array.iter().any(has_null),
-        _ => false,
+fn fields_without_nulls(object: &Object) -> Option<Doc> {
+    let mut changed: Option<Object> = None;
+    for (key, value) in object.iter() {
+        let present = changed.as_ref().unwrap_or(object);
+        if value.is_null() {
+            changed = Some(present.without(key));
+        } else if let Some(cleaned) = without_nulls(value) {
+            changed = Some(present.with(key, cleaned));
+        }
     }
+    changed.map(Doc::from)
+}
+
+/// Documents without `null` that a thread remembers.
+const KNOWN_LIMIT: usize = 1024;
+/// Smaller ones are quicker to look through than to look up.
+const KNOWN_FIELDS_MIN: usize = 8;
+
+thread_local! {
+    /// Documents in which there is no `null`.
+    static KNOWN: RefCell<Memo<Doc, ()>> = RefCell::new(Memo::new(KNOWN_LIMIT));
 }
 
 /// Whether a kind is not built in.

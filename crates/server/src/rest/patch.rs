@@ -155,7 +155,11 @@ fn read_change(call: &Call, gvk: &Gvk) -> Result<Change, Status> {
         return Err(Status::no_such_patch());
     }
     let is_strategic = media_type == STRATEGIC_PATCH;
-    let doc = Doc::parse(&call.body).map_err(|error| {
+    let parsed = match &call.given {
+        Some(doc) => Ok(doc.clone()),
+        None => Doc::parse(&call.body),
+    };
+    let doc = parsed.map_err(|error| {
         let error = error.to_string();
         let is_cut = error.ends_with("unexpected end of text");
         Status::bad_request(match (is_strategic, is_cut) {

@@ -44,6 +44,7 @@ pub(super) async fn bind_named(call: &Call, binding: &Doc) -> Result<Response<Bo
         headers: call.headers.clone(),
         user: call.user.clone(),
         body: call.body.clone(),
+        given: call.given.clone(),
     };
     assign(&call, binding, options.dry_run).await
 }

@@ -3,10 +3,12 @@
 //! Behind this point nobody finds a number where the kind has a text, nor a field that the kind
 //! does not have.
 
+use std::cell::RefCell;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use windlass_atlas::{Atlas, Field, Shape, Type, unknown_fields};
-use windlass_core::{Doc, Gvk, Kind, MicroTime, Object, Quantity, Str, Time, quote};
+use windlass_core::{Doc, Gvk, Kind, Memo, MicroTime, Object, Quantity, Str, Time, quote};
 
 use crate::crd;
 
@@ -14,6 +16,18 @@ const TIME_LAYOUT: &str = "2006-01-02T15:04:05Z07:00";
 const MICRO_TIME_LAYOUT: &str = "2006-01-02T15:04:05.000000Z07:00";
 /// The digits that a time in microseconds has behind its point.
 const MICRO_DIGITS: usize = 6;
+
+/// The field that is not looked at twice.
+const SPEC: &str = "spec";
+/// Specs that a thread remembers.
+const KNOWN_LIMIT: usize = 1024;
+
+thread_local! {
+    /// Specs that are as their type describes them, and in the form that upstream writes: pods of
+    /// one template come one after the other, and a pod is written several times with the same
+    /// spec.
+    static KNOWN: RefCell<Memo<(usize, Doc), ()>> = RefCell::new(Memo::new(KNOWN_LIMIT));
+}
 
 /// An object that is as its kind describes it.
 #[derive(Debug)]
@@ -131,10 +145,33 @@ impl Walk {
             }
             self.path.push_str(key);
             self.found_other_form |= is_left_out(field, value);
-            self.value(field.shape(), value)?;
+            match field.name() {
+                SPEC => self.spec(field.shape(), value)?,
+                _ => self.value(field.shape(), value)?,
+            }
             self.path.truncate(length);
         }
         self.owner = owner;
+        Ok(())
+    }
+
+    /// A value that is often the same as one before.
+    fn spec(&mut self, shape: &'static Shape, doc: &Doc) -> Result<(), String> {
+        let key = (std::ptr::from_ref(shape).addr(), doc.clone());
+        if KNOWN.with_borrow(|known| known.get(&key)).is_some() {
+            return Ok(());
+        }
+        let mut walk = Self {
+            path: self.path.clone(),
+            owner: self.owner,
+            ..Self::default()
+        };
+        walk.value(shape, doc)?;
+        if !walk.found_unknown && !walk.found_other_form {
+            KNOWN.with_borrow_mut(|known| known.put(key, ()));
+        }
+        self.found_unknown |= walk.found_unknown;
+        self.found_other_form |= walk.found_other_form;
         Ok(())
     }
 

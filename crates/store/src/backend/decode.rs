@@ -1,16 +1,14 @@
-//! Turning rows into objects, on all processors: parsing is most of the time that a start takes.
+//! Turning rows into objects, on all processors: that is most of the time that a start takes.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-use windlass_core::{Doc, ParseOptions, Parser};
+use windlass_core::Unpacker;
 
 use super::row::{Id, ObjectRow};
 use crate::{Entry, OpenError, Resource};
 
-/// Deeper than any request may nest, because patches can nest what was nested.
-const DEPTH_LIMIT: usize = 4 * windlass_core::DEPTH_LIMIT;
 /// Rows that go to a worker at a time.
 const BATCH_ROWS: usize = 256;
 /// Batches that wait for a worker; with the rows in them this bounds the memory of a start.
@@ -30,59 +28,48 @@ pub(super) struct Object {
     pub(super) expiry: Option<i64>,
 }
 
-/// A parser that remembers shapes and strings across rows.
-pub(super) struct Decoder(Parser);
+fn decode(raw: &RawRow, unpacker: &Unpacker) -> Result<Object, OpenError> {
+    let damaged = || OpenError::Damaged(format!("object {:?}", raw.id.as_str()));
+    let row = ObjectRow::decode(&raw.id, &raw.row).ok_or_else(damaged)?;
+    let (resource, key) = raw.id.split().ok_or_else(damaged)?;
+    let doc = unpacker.doc(row.packed).map_err(|_| damaged())?;
+    let entry = Arc::new(Entry {
+        key,
+        doc,
+        revision: row.revision,
+    });
+    Ok(Object {
+        resource,
+        entry,
+        expiry: row.expiry,
+    })
+}
 
-impl Decoder {
-    pub(super) fn new() -> Self {
-        Self(Parser::new(ParseOptions {
-            depth_limit: DEPTH_LIMIT,
-            bytes_limit: usize::MAX,
-            ..ParseOptions::default()
-        }))
-    }
-
-    pub(super) fn doc(&mut self, json: &[u8]) -> Option<Doc> {
-        self.0.parse(json).ok().map(|parsed| parsed.doc)
-    }
-
-    fn object(&mut self, raw: &RawRow) -> Result<Object, OpenError> {
-        let damaged = || OpenError::Damaged(format!("object {:?}", raw.id.as_str()));
-        let row = ObjectRow::decode(&raw.id, &raw.row).ok_or_else(damaged)?;
-        let (resource, key) = raw.id.split().ok_or_else(damaged)?;
-        let doc = self.doc(row.json).ok_or_else(damaged)?;
-        let entry = Arc::new(Entry {
-            key,
-            doc,
-            revision: row.revision,
-        });
-        Ok(Object {
-            resource,
-            entry,
-            expiry: row.expiry,
-        })
-    }
-
-    /// Decodes batches as they come.
-    fn run(mut self, batches: Receiver<Vec<RawRow>>) -> Result<Vec<Vec<Object>>, OpenError> {
-        let mut decode = |rows: Vec<RawRow>| rows.iter().map(|raw| self.object(raw)).collect();
-        batches.into_iter().map(&mut decode).collect()
-    }
+/// Decodes batches as they come.
+fn decode_batches(
+    batches: Receiver<Vec<RawRow>>,
+    unpacker: &Unpacker,
+) -> Result<Vec<Vec<Object>>, OpenError> {
+    let decode = |rows: Vec<RawRow>| rows.iter().map(|raw| decode(raw, unpacker)).collect();
+    batches.into_iter().map(decode).collect()
 }
 
 /// Decodes rows with so many threads and returns the objects in the order of the rows.
 pub(super) fn decode_all(
     mut rows: impl Iterator<Item = Result<RawRow, OpenError>>,
+    unpacker: &Unpacker,
     workers: usize,
 ) -> Result<Vec<Object>, OpenError> {
     if workers == 0 {
-        let mut decoder = Decoder::new();
-        return rows.map(|raw| decoder.object(&raw?)).collect();
+        return rows.map(|raw| decode(&raw?, unpacker)).collect();
     }
     thread::scope(|scope| {
         let start = |_| {
             let (sender, receiver) = sync_channel(WAITING_LIMIT);
-            (sender, scope.spawn(move || Decoder::new().run(receiver)))
+            (
+                sender,
+                scope.spawn(move || decode_batches(receiver, unpacker)),
+            )
         };
         let (senders, handles): (Vec<_>, Vec<_>) = (0..workers).map(start).unzip();
         hand_out(&mut rows, &senders)?;

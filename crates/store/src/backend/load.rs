@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::thread;
 
 use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable};
-use windlass_core::Key;
+use windlass_core::{Key, Unpacker};
 
 use super::Loaded;
-use super::decode::{Decoder, Object, RawRow, decode_all};
-use super::redb::{Counts, FORMAT, LOG, NUMBERS, OBJECTS, TEXTS, engine, field};
-use super::row::{Id, LogRow};
+use super::decode::{Object, RawRow, decode_all};
+use super::parts::{self, Parts};
+use super::redb::{Counts, FORMAT, LOG, NUMBERS, OBJECTS, PARTS, TEXTS, engine, field};
+use super::row::{Id, LogRow, ObjectRow, PartRow};
 use crate::expiry::{Expiry, Lease};
 use crate::{Commit, Entry, Event, EventKind, OpenError, Resource, StoreOptions};
 
@@ -19,15 +20,23 @@ const WORKERS_LIMIT: usize = 8;
 /// Fewer objects than this are read before threads have started.
 const THREADED_OBJECTS: u64 = 1_000;
 
+/// A database that was read.
+pub(super) struct Opened {
+    pub(super) loaded: Loaded,
+    pub(super) counts: Counts,
+    pub(super) parts: Parts,
+}
+
 /// Reads the database, after making it if it is new.
-pub(super) fn load(
-    database: &Database,
-    options: &StoreOptions,
-) -> Result<(Loaded, Counts), OpenError> {
+pub(super) fn load(database: &Database, options: &StoreOptions) -> Result<Opened, OpenError> {
     let found = format(database)?;
     match found {
         None => create(database, options),
         Some(found) if found > FORMAT => Err(OpenError::Newer {
+            found,
+            supported: FORMAT,
+        }),
+        Some(found) if found < FORMAT => Err(OpenError::Older {
             found,
             supported: FORMAT,
         }),
@@ -48,7 +57,7 @@ fn format(database: &Database) -> Result<Option<u64>, OpenError> {
         .ok_or_else(|| damaged("it has no format"))
 }
 
-fn create(database: &Database, options: &StoreOptions) -> Result<(Loaded, Counts), OpenError> {
+fn create(database: &Database, options: &StoreOptions) -> Result<Opened, OpenError> {
     let loaded = Loaded::empty(&options.env);
     let counts = Counts {
         revision: loaded.revision,
@@ -68,20 +77,27 @@ fn create(database: &Database, options: &StoreOptions) -> Result<(Loaded, Counts
             .open_table(TEXTS)?
             .insert(field::UID, loaded.uid.as_str())?;
         transaction.open_table(OBJECTS)?;
+        transaction.open_table(PARTS)?;
         transaction.open_table(LOG)?;
         counts.save(&transaction)?;
         transaction.commit()?;
         Ok::<_, redb::Error>(())
     };
     write().map_err(engine)?;
-    Ok((loaded, counts))
+    Ok(Opened {
+        loaded,
+        counts,
+        parts: Parts::default(),
+    })
 }
 
 /// A database that is being read.
 struct Reading<'a> {
     options: &'a StoreOptions,
     transaction: ReadTransaction,
-    decoder: Decoder,
+    unpacker: Unpacker,
+    /// How often every part is used.
+    uses: HashMap<u64, u32>,
     loaded: Loaded,
     counts: Counts,
 }
@@ -115,44 +131,72 @@ impl<'a> Reading<'a> {
         Ok(Self {
             options,
             transaction,
-            decoder: Decoder::new(),
+            unpacker: Unpacker::new(),
+            uses: HashMap::new(),
             loaded,
             counts,
         })
     }
 
-    fn finish(mut self, database: &Database) -> Result<(Loaded, Counts), OpenError> {
+    fn finish(mut self, database: &Database) -> Result<Opened, OpenError> {
+        self.parts()?;
         self.objects()?;
-        self.log()?;
+        let is_lost = self.counts.reserved != 0;
+        if !is_lost {
+            self.log()?;
+        }
         let Self {
             mut loaded,
             mut counts,
             transaction,
+            unpacker,
+            uses,
             ..
         } = self;
         drop(transaction);
-        if counts.reserved != 0 {
-            lose_history(database, &mut counts)?;
-            loaded.events.clear();
+        let mut parts = Parts::new(unpacker, uses);
+        if is_lost {
+            lose_history(database, &mut counts, &mut parts)?;
         }
         loaded.revision = counts.revision;
         loaded.floor = counts.floor;
-        Ok((loaded, counts))
+        Ok(Opened {
+            loaded,
+            counts,
+            parts,
+        })
+    }
+
+    fn parts(&mut self) -> Result<(), OpenError> {
+        let table = self.transaction.open_table(PARTS).map_err(engine)?;
+        for row in table.iter().map_err(engine)? {
+            let (number, row) = row.map_err(engine)?;
+            let number = number.value();
+            let broken = || damaged(&format!("part {number}"));
+            let part = PartRow::decode(number, row.value()).ok_or_else(broken)?;
+            self.unpacker.part(number, part).map_err(|_| broken())?;
+            self.counts.object_bytes += row.value().len() as u64;
+            parts::count(&mut self.uses, part).map_err(engine)?;
+        }
+        Ok(())
     }
 
     fn objects(&mut self) -> Result<(), OpenError> {
         let table = self.transaction.open_table(OBJECTS).map_err(engine)?;
-        let mut bytes = 0;
+        let workers = self.workers();
+        let (mut bytes, uses) = (0, &mut self.uses);
         let rows = table.iter().map_err(engine)?.map(|row| {
             let (id, row) = row.map_err(engine)?;
-            bytes += row.value().len() as u64;
-            Ok(RawRow {
-                id: Id::from_text(id.value()),
-                row: row.value().to_vec(),
-            })
+            let (id, row) = (Id::from_text(id.value()), row.value());
+            bytes += row.len() as u64;
+            let broken = || damaged(&format!("object {:?}", id.as_str()));
+            let object = ObjectRow::decode(&id, row).ok_or_else(broken)?;
+            parts::count(uses, object.packed).map_err(|_| broken())?;
+            let row = row.to_vec();
+            Ok(RawRow { id, row })
         });
-        let objects = decode_all(rows, self.workers())?;
-        self.counts.object_bytes = bytes;
+        let objects = decode_all(rows, &self.unpacker, workers)?;
+        self.counts.object_bytes += bytes;
         let (found, expected) = (objects.len() as u64, self.counts.objects);
         if found != expected {
             return Err(damaged(&format!(
@@ -217,8 +261,9 @@ impl<'a> Reading<'a> {
         let row = LogRow::decode(revision, row)?;
         let (resource, key) = Id::from_text(row.id).split()?;
         let previous = match row.previous {
-            Some((revision, json)) => {
-                let doc = self.decoder.doc(json)?;
+            Some((revision, packed)) => {
+                parts::count(&mut self.uses, packed).ok()?;
+                let doc = self.unpacker.doc(packed).ok()?;
                 Some(Arc::new(Entry {
                     key: key.clone(),
                     doc,
@@ -247,14 +292,19 @@ impl<'a> Reading<'a> {
 
 /// A store that did not wait for the disk died: revisions up to the reserved one may have been
 /// seen, so the next is above, and nothing is known of what happened in between.
-fn lose_history(database: &Database, counts: &mut Counts) -> Result<(), OpenError> {
+fn lose_history(
+    database: &Database,
+    counts: &mut Counts,
+    parts: &mut Parts,
+) -> Result<(), OpenError> {
     counts.revision = counts.reserved;
     counts.floor = counts.reserved;
     (counts.log_rows, counts.log_bytes, counts.reserved) = (0, 0, 0);
-    let write = || {
+    let mut write = || {
         let transaction = database.begin_write()?;
         transaction.delete_table(LOG)?;
         transaction.open_table(LOG)?;
+        parts.sweep(&mut transaction.open_table(PARTS)?)?;
         counts.save(&transaction)?;
         transaction.commit()?;
         Ok::<_, redb::Error>(())

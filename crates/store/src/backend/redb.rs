@@ -11,19 +11,20 @@ use ::redb::{
     WriteTransaction,
 };
 
-use windlass_core::Encoder;
-
 use super::directory::Directory;
 use super::load;
+use super::parts::{Parts, PartsTable};
 use super::row::{Id, LogRow, ObjectRow};
 use super::{Backend, Loaded, Write};
 use crate::{Disk, DiskError, Durability, EventKind, OpenError, Place, StoreOptions};
 
 /// The newest format that this program reads and the one that it writes.
-pub(super) const FORMAT: u64 = 1;
+pub(super) const FORMAT: u64 = 2;
 
 /// Id of an object to its row.
 pub(super) const OBJECTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("objects");
+/// Number of a part that objects share to its row.
+pub(super) const PARTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("parts");
 /// Revision of an event to its row.
 pub(super) const LOG: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("log");
 /// Numbers about the whole store.
@@ -78,7 +79,7 @@ pub(super) struct Counts {
     pub(super) revision: u64,
     pub(super) floor: u64,
     pub(super) objects: u64,
-    /// As of the start.
+    /// As of the start, with the parts that objects share.
     pub(super) object_bytes: u64,
     pub(super) log_rows: u64,
     pub(super) log_bytes: u64,
@@ -96,8 +97,7 @@ struct Limits {
 struct Rows {
     object: Vec<u8>,
     log: Vec<u8>,
-    /// Objects that are written one after the other often have much in common.
-    encoder: Encoder,
+    parts: Parts,
 }
 
 type Length = Box<dyn Fn() -> io::Result<u64> + Send>;
@@ -113,27 +113,30 @@ pub(super) fn open(options: &StoreOptions) -> Result<(Box<dyn Backend>, Loaded),
             .create_with_backend(file);
         let mut database = database.map_err(engine)?;
         check(&mut database)?;
-        let (loaded, counts) = load::load(&database, options)?;
-        shrink(&mut database, &len, &counts)?;
-        Ok::<_, OpenError>((database, loaded, counts))
+        let opened = load::load(&database, options)?;
+        shrink(&mut database, &len, &opened.counts)?;
+        Ok::<_, OpenError>((database, opened))
     };
     let opened = catch_unwind(AssertUnwindSafe(loading));
-    let (database, loaded, counts) =
+    let (database, opened) =
         opened.map_err(|_| OpenError::Damaged("the engine cannot read it".to_owned()))??;
     let mut redb = Redb {
         database,
         len,
         _directory: directory,
         durability: options.durability,
-        counts,
+        counts: opened.counts,
         limits: Limits {
             log_rows: options.history_limit as u64,
             log_bytes: options.log_bytes_limit,
         },
-        rows: Rows::default(),
+        rows: Rows {
+            parts: opened.parts,
+            ..Rows::default()
+        },
     };
     redb.reserve()?;
-    Ok((Box::new(redb), loaded))
+    Ok((Box::new(redb), opened.loaded))
 }
 
 /// Verifies every page: what is not noticed now would be noticed by overwriting something else.
@@ -233,13 +236,12 @@ impl Backend for Redb {
     fn commit(&mut self, writes: &[Write]) -> Result<(), DiskError> {
         let (log_rows, log_bytes) = (self.limits.log_rows, self.limits.log_bytes);
         self.transact(self.sync(), |transaction, counts, rows| {
-            let mut objects = transaction.open_table(OBJECTS)?;
-            let mut log = transaction.open_table(LOG)?;
+            let mut tables = Tables::open(transaction)?;
             for write in writes {
-                put_row(write, &mut objects, &mut log, counts, rows)?;
+                put_row(write, &mut tables, counts, rows)?;
             }
             while counts.log_rows > log_rows || counts.log_bytes > log_bytes {
-                drop_row(&mut log, counts)?;
+                drop_row(&mut tables, counts, &mut rows.parts)?;
             }
             Ok(())
         })?;
@@ -247,10 +249,10 @@ impl Backend for Redb {
     }
 
     fn compact(&mut self, floor: u64) -> Result<(), DiskError> {
-        self.transact(self.sync(), |transaction, counts, _| {
-            let mut log = transaction.open_table(LOG)?;
-            while oldest(&log)?.is_some_and(|revision| revision <= floor) {
-                drop_row(&mut log, counts)?;
+        self.transact(self.sync(), |transaction, counts, rows| {
+            let mut tables = Tables::open(transaction)?;
+            while oldest(&tables.log)?.is_some_and(|revision| revision <= floor) {
+                drop_row(&mut tables, counts, &mut rows.parts)?;
             }
             counts.floor = counts.floor.max(floor);
             Ok(())
@@ -287,11 +289,27 @@ impl Counts {
     }
 }
 
+/// The tables that writes change, open in one transaction.
+struct Tables<'a> {
+    objects: Table<'a, &'static str, &'static [u8]>,
+    log: Table<'a, u64, &'static [u8]>,
+    parts: PartsTable<'a>,
+}
+
+impl<'a> Tables<'a> {
+    fn open(transaction: &'a WriteTransaction) -> Result<Self, ::redb::Error> {
+        Ok(Self {
+            objects: transaction.open_table(OBJECTS)?,
+            log: transaction.open_table(LOG)?,
+            parts: transaction.open_table(PARTS)?,
+        })
+    }
+}
+
 /// Writes an object, or removes it, and moves what was there to the log.
 fn put_row(
     write: &Write,
-    objects: &mut Table<'_, &'static str, &'static [u8]>,
-    log: &mut Table<'_, u64, &'static [u8]>,
+    tables: &mut Tables<'_>,
     counts: &mut Counts,
     rows: &mut Rows,
 ) -> Result<(), ::redb::Error> {
@@ -300,21 +318,20 @@ fn put_row(
     let revision = event.revision();
     let is_delete = event.kind == EventKind::Delete;
     let replaced = if is_delete {
-        objects.remove(id.as_str())?
+        tables.objects.remove(id.as_str())?
     } else {
         let expiry = write.expiry.map(|expiry| expiry.wall_micros);
-        let Rows {
-            object, encoder, ..
-        } = rows;
-        let json = |row: &mut Vec<u8>| encoder.write(&event.entry.doc, row);
-        ObjectRow::encode(object, &id, revision, expiry, json);
-        objects.insert(id.as_str(), rows.object.as_slice())?
+        let Rows { object, parts, .. } = rows;
+        let pack = |row: &mut Vec<u8>| parts.pack(&event.entry.doc, row);
+        let packed = ObjectRow::encode(object, &id, revision, expiry, pack);
+        parts.keep(packed, &mut tables.parts)?;
+        tables.objects.insert(id.as_str(), object.as_slice())?
     };
     let damaged = || ::redb::Error::Corrupted(format!("object {:?}", id.as_str()));
     let previous = match &replaced {
         Some(row) => {
             let row = ObjectRow::decode(&id, row.value()).ok_or_else(damaged)?;
-            Some((row.revision, row.json))
+            Some((row.revision, row.packed))
         }
         None => None,
     };
@@ -324,7 +341,7 @@ fn put_row(
         previous,
     }
     .encode(&mut rows.log, revision);
-    log.insert(revision, rows.log.as_slice())?;
+    tables.log.insert(revision, rows.log.as_slice())?;
     counts.revision = revision;
     counts.objects = match (is_delete, replaced.is_some()) {
         (true, _) => counts.objects.saturating_sub(1),
@@ -343,11 +360,17 @@ fn oldest(log: &Table<'_, u64, &'static [u8]>) -> Result<Option<u64>, ::redb::Er
 
 /// Drops the oldest row of the log.
 fn drop_row(
-    log: &mut Table<'_, u64, &'static [u8]>,
+    tables: &mut Tables<'_>,
     counts: &mut Counts,
+    parts: &mut Parts,
 ) -> Result<(), ::redb::Error> {
-    match log.pop_first()? {
+    match tables.log.pop_first()? {
         Some((revision, row)) => {
+            let damaged = || ::redb::Error::Corrupted(format!("event {}", revision.value()));
+            let event = LogRow::decode(revision.value(), row.value()).ok_or_else(damaged)?;
+            if let Some((_, packed)) = event.previous {
+                parts.release(packed, &mut tables.parts)?;
+            }
             counts.floor = counts.floor.max(revision.value());
             counts.log_rows = counts.log_rows.saturating_sub(1);
             counts.log_bytes = counts.log_bytes.saturating_sub(row.value().len() as u64);

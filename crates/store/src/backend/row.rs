@@ -39,16 +39,16 @@ impl Id {
     }
 }
 
-/// A row of the table of objects: checksum, revision, end of life, JSON.
+/// A row of the table of objects: checksum, revision, end of life, packed object.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ObjectRow<'a> {
     pub(super) revision: u64,
     /// Microseconds since 1970.
     pub(super) expiry: Option<i64>,
-    pub(super) json: &'a [u8],
+    pub(super) packed: &'a [u8],
 }
 
-/// A row of the log: checksum, kind, revision before, length of the id, id, JSON before.
+/// A row of the log: checksum, kind, revision before, length of the id, id, packed object before.
 ///
 /// What an event made of the object is not in its row: it is what the next event of the object
 /// found, or else what the table of objects holds.
@@ -56,7 +56,7 @@ pub(super) struct ObjectRow<'a> {
 pub(super) struct LogRow<'a> {
     pub(super) is_delete: bool,
     pub(super) id: &'a str,
-    /// Revision and JSON of the object before the event.
+    /// Revision of the object before the event, and the object as it was.
     pub(super) previous: Option<(u64, &'a [u8])>,
 }
 
@@ -64,20 +64,22 @@ const CHECKSUM_LEN: usize = 4;
 const NO_EXPIRY: i64 = i64::MIN;
 
 impl<'a> ObjectRow<'a> {
-    /// Writes the row to the empty `row`; `write_json` appends the JSON.
+    /// Writes the row to `row` and returns the packed object in it, which `pack` appends.
     pub(super) fn encode(
-        row: &mut Vec<u8>,
+        row: &'a mut Vec<u8>,
         id: &Id,
         revision: u64,
         expiry: Option<i64>,
-        write_json: impl FnOnce(&mut Vec<u8>),
-    ) {
+        pack: impl FnOnce(&mut Vec<u8>),
+    ) -> &'a [u8] {
         row.clear();
         row.extend([0; CHECKSUM_LEN]);
         row.extend(revision.to_le_bytes());
         row.extend(expiry.unwrap_or(NO_EXPIRY).to_le_bytes());
-        write_json(row);
+        let start = row.len();
+        pack(row);
         seal(row, id.as_str().as_bytes());
+        &row[start..]
     }
 
     /// `None` when the row is damaged.
@@ -89,13 +91,13 @@ impl<'a> ObjectRow<'a> {
         Some(Self {
             revision,
             expiry,
-            json: rest,
+            packed: rest,
         })
     }
 }
 
 impl<'a> LogRow<'a> {
-    /// Writes the row to the empty `row`.
+    /// Writes the row to `row`.
     pub(super) fn encode(&self, row: &mut Vec<u8>, revision: u64) {
         row.clear();
         row.extend([0; CHECKSUM_LEN]);
@@ -108,7 +110,7 @@ impl<'a> LogRow<'a> {
         let len = u32::try_from(self.id.len()).expect("invariant: ids are short");
         row.extend(len.to_le_bytes());
         row.extend(self.id.as_bytes());
-        row.extend(self.previous.map_or(&[][..], |(_, json)| json));
+        row.extend(self.previous.map_or(&[][..], |(_, packed)| packed));
         seal(row, &revision.to_le_bytes());
     }
 
@@ -118,13 +120,32 @@ impl<'a> LogRow<'a> {
         let [is_delete] = take(&mut rest)?;
         let previous = u64::from_le_bytes(take(&mut rest)?);
         let len = usize::try_from(u32::from_le_bytes(take(&mut rest)?)).ok()?;
-        let (id, json) = rest.split_at_checked(len)?;
-        let previous = (previous != 0).then_some((previous, json));
+        let (id, packed) = rest.split_at_checked(len)?;
+        let previous = (previous != 0).then_some((previous, packed));
         Some(Self {
             is_delete: is_delete != 0,
             id: str::from_utf8(id).ok()?,
             previous,
         })
+    }
+}
+
+/// A row of the table of parts: checksum, part.
+#[derive(Debug)]
+pub(super) struct PartRow;
+
+impl PartRow {
+    /// Writes the row to `row`.
+    pub(super) fn encode(row: &mut Vec<u8>, number: u64, part: &[u8]) {
+        row.clear();
+        row.extend([0; CHECKSUM_LEN]);
+        row.extend(part);
+        seal(row, &number.to_le_bytes());
+    }
+
+    /// The part; `None` when the row is damaged.
+    pub(super) fn decode(number: u64, row: &[u8]) -> Option<&[u8]> {
+        sound(row, &number.to_le_bytes())
     }
 }
 
@@ -171,7 +192,7 @@ mod tests {
             ObjectRow {
                 revision: 7,
                 expiry: Some(-1),
-                json: b"{}"
+                packed: b"{}"
             }
         );
         for previous in [None, Some((6, &b"[]"[..]))] {
@@ -211,6 +232,10 @@ mod tests {
             assert_eq!(ObjectRow::decode(&id, &row), None);
             assert_eq!(ObjectRow::decode(&id, &object[..bit / 8]), None);
         }
+        let mut part = Vec::new();
+        PartRow::encode(&mut part, 7, b"x");
+        assert_eq!(PartRow::decode(7, &part), Some(&b"x"[..]));
+        assert_eq!(PartRow::decode(8, &part), None);
         for bit in 0..log.len() * 8 {
             let mut row = log.clone();
             row[bit / 8] ^= 1 << (bit % 8);

@@ -55,31 +55,33 @@ async fn a_flipped_byte_is_noticed_or_changes_nothing() {
     assert!(noticed > 0);
 }
 
-#[tokio::test]
-async fn data_of_a_newer_format_is_refused() {
+/// What a directory says whose data was marked with another format.
+fn refused_with_format(format: u64) -> OpenError {
     let dir = tempfile::tempdir().unwrap();
     let options = StoreOptions::directory(Env::seeded(1), dir.path());
     drop(Store::open(options.clone()).unwrap());
     let database = Database::open(dir.path().join("store.redb")).unwrap();
     let numbers: TableDefinition<'_, &str, u64> = TableDefinition::new("numbers");
     let transaction = database.begin_write().unwrap();
-    transaction
-        .open_table(numbers)
-        .unwrap()
-        .insert("format", 2)
-        .unwrap();
+    let mut table = transaction.open_table(numbers).unwrap();
+    table.insert("format", format).unwrap();
+    drop(table);
     transaction.commit().unwrap();
     drop(database);
-    let refused = Store::open(options).unwrap_err();
-    assert!(
-        matches!(
-            refused,
-            OpenError::Newer {
-                found: 2,
-                supported: 1
-            }
-        ),
-        "{refused}"
+    Store::open(options).unwrap_err()
+}
+
+#[tokio::test]
+async fn data_of_another_format_is_refused() {
+    let newer = refused_with_format(3);
+    assert_eq!(
+        newer.to_string(),
+        "data has format 3, this program reads formats up to 2"
+    );
+    let older = refused_with_format(1);
+    assert_eq!(
+        older.to_string(),
+        "data has format 1, this program reads format 2 only"
     );
 }
 

@@ -8,6 +8,7 @@ mod damage;
 mod expiry;
 mod kill;
 mod model;
+mod parts;
 mod sim_disk;
 mod snapshots;
 mod support;

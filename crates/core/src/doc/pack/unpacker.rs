@@ -1,0 +1,224 @@
+//! Reading.
+
+use std::fmt;
+
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
+
+use super::bytes::Reader;
+use super::{Packer, Part, tag};
+use crate::doc::node::Shape;
+use crate::doc::{Array, Doc, Object, Repr, Str};
+
+/// Deeper than any document that was parsed, because patches can nest what was nested.
+const DEPTH_LIMIT: usize = 4 * crate::doc::DEPTH_LIMIT;
+
+/// Why bytes are not a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnpackError {
+    /// They end too early.
+    Short,
+    /// They go on after the end.
+    Long,
+    /// A number is too large, or not finite.
+    Number,
+    /// A string is not UTF-8.
+    Text,
+    /// A value begins with something else than a tag.
+    Tag(u8),
+    /// A part is referred to that is not there.
+    Part(u64),
+    /// The keys of an object are not in order.
+    Keys,
+    /// Values nest too deeply.
+    Depth,
+}
+
+impl fmt::Display for UnpackError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Short => f.write_str("it ends too early"),
+            Self::Long => f.write_str("it goes on after its end"),
+            Self::Number => f.write_str("a number is out of bounds"),
+            Self::Text => f.write_str("a string is not UTF-8"),
+            Self::Tag(tag) => write!(f, "{tag} is not a sort of value"),
+            Self::Part(number) => write!(f, "part {number} is missing"),
+            Self::Keys => f.write_str("keys are not in order"),
+            Self::Depth => f.write_str("it nests too deeply"),
+        }
+    }
+}
+
+impl std::error::Error for UnpackError {}
+
+type Parts = HashMap<u64, Part, RandomState>;
+
+/// Turns bytes into documents again.
+#[derive(Default)]
+pub struct Unpacker {
+    parts: Parts,
+}
+
+impl Unpacker {
+    /// An unpacker that knows no part yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes up a part. Those that it refers to must have come before.
+    pub fn part(&mut self, number: u64, bytes: &[u8]) -> Result<(), UnpackError> {
+        let part = match bytes.split_first() {
+            Some((&tag::KEYS, keys)) => {
+                let mut reader = Reader(keys);
+                let shape = shape(&mut reader)?;
+                end(&reader)?;
+                Part::Keys(shape)
+            }
+            _ => Part::Value(self.doc(bytes)?),
+        };
+        self.parts.insert(number, part);
+        Ok(())
+    }
+
+    /// Reads a document back.
+    pub fn doc(&self, bytes: &[u8]) -> Result<Doc, UnpackError> {
+        let mut reading = Reading {
+            parts: &self.parts,
+            reader: Reader(bytes),
+            values: Vec::new(),
+        };
+        let doc = reading.value(DEPTH_LIMIT)?;
+        end(&reading.reader)?;
+        Ok(doc)
+    }
+
+    /// A packer that goes on with the parts that were read.
+    #[must_use]
+    pub fn into_packer(self) -> Packer {
+        Packer::with_parts(self.parts)
+    }
+}
+
+/// A document that is being read.
+struct Reading<'a> {
+    parts: &'a Parts,
+    reader: Reader<'a>,
+    /// What is inside of the arrays and objects that are not complete yet, innermost last: one
+    /// allocation for all of them.
+    values: Vec<Doc>,
+}
+
+impl Reading<'_> {
+    fn value(&mut self, depth: usize) -> Result<Doc, UnpackError> {
+        Ok(match self.reader.byte()? {
+            tag::NULL => Doc::NULL,
+            tag::FALSE => false.into(),
+            tag::TRUE => true.into(),
+            tag::INT => self.reader.zigzag()?.into(),
+            tag::UINT => self.reader.varint()?.into(),
+            tag::FLOAT => Doc(Repr::Float(self.reader.float()?)),
+            tag::STRING => self.reader.string()?.into(),
+            tag::ARRAY => {
+                let count = self.reader.count()?;
+                let start = self.values(count, depth)?;
+                let array = Array::new(&self.values[start..]);
+                self.values.truncate(start);
+                array.into()
+            }
+            tag::OBJECT => {
+                let shape = shape(&mut self.reader)?;
+                self.object(&shape, depth)?
+            }
+            tag::SHAPED => {
+                let number = self.reader.varint()?;
+                match self.parts.get(&number) {
+                    Some(Part::Keys(shape)) => self.object(shape, depth)?,
+                    _ => return Err(UnpackError::Part(number)),
+                }
+            }
+            tag::PART => {
+                let number = self.reader.varint()?;
+                match self.parts.get(&number) {
+                    Some(Part::Value(doc)) => doc.clone(),
+                    _ => return Err(UnpackError::Part(number)),
+                }
+            }
+            tag => return Err(UnpackError::Tag(tag)),
+        })
+    }
+
+    fn object(&mut self, shape: &Shape, depth: usize) -> Result<Doc, UnpackError> {
+        let start = self.values(shape.keys().len(), depth)?;
+        let object = Object::with_shape(shape, |position| &self.values[start + position]);
+        self.values.truncate(start);
+        Ok(object.into())
+    }
+
+    /// Reads so many values and returns where they begin.
+    fn values(&mut self, count: usize, depth: usize) -> Result<usize, UnpackError> {
+        let depth = depth.checked_sub(1).ok_or(UnpackError::Depth)?;
+        let start = self.values.len();
+        for _ in 0..count {
+            let value = self.value(depth)?;
+            self.values.push(value);
+        }
+        Ok(start)
+    }
+}
+
+impl fmt::Debug for Unpacker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Unpacker")
+            .field("parts", &self.parts.len())
+            .finish()
+    }
+}
+
+/// Calls back with the number of every part that a document or a part refers to, as often as it
+/// does.
+pub fn part_numbers(bytes: &[u8], mut found: impl FnMut(u64)) -> Result<(), UnpackError> {
+    if bytes.first() == Some(&tag::KEYS) {
+        return Ok(());
+    }
+    let mut reader = Reader(bytes);
+    // Values stand one after the other, whatever is inside of what.
+    while !reader.0.is_empty() {
+        match reader.byte()? {
+            tag::NULL | tag::FALSE | tag::TRUE => {}
+            tag::INT | tag::UINT | tag::ARRAY => drop(reader.varint()?),
+            tag::FLOAT => drop(reader.take(size_of::<f64>())?),
+            tag::STRING => skip_string(&mut reader)?,
+            tag::OBJECT => {
+                for _ in 0..reader.count()? {
+                    skip_string(&mut reader)?;
+                }
+            }
+            tag::SHAPED | tag::PART => found(reader.varint()?),
+            tag => return Err(UnpackError::Tag(tag)),
+        }
+    }
+    Ok(())
+}
+
+fn skip_string(reader: &mut Reader<'_>) -> Result<(), UnpackError> {
+    let len = reader.count()?;
+    reader.take(len).map(drop)
+}
+
+fn shape(reader: &mut Reader<'_>) -> Result<Shape, UnpackError> {
+    let count = reader.count()?;
+    let keys = (0..count).map(|_| reader.string().map(Str::new));
+    let keys: Vec<Str> = keys.collect::<Result<_, _>>()?;
+    if !keys.is_sorted_by(|a, b| a < b) {
+        return Err(UnpackError::Keys);
+    }
+    Ok(Shape::new(&keys))
+}
+
+fn end(reader: &Reader<'_>) -> Result<(), UnpackError> {
+    if reader.0.is_empty() {
+        return Ok(());
+    }
+    Err(UnpackError::Long)
+}

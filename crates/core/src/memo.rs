@@ -1,0 +1,66 @@
+//! What was worked out before.
+
+use std::fmt;
+use std::hash::Hash;
+
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
+
+/// Remembers what a function without side effects made of a bounded number of things.
+///
+/// Made for keys with a [`Doc`](crate::Doc) in them: those are hashed and compared in constant
+/// time, and many objects have parts in common. When it is full it forgets everything, which is
+/// cheaper than to keep track of what was used last.
+pub struct Memo<K, V> {
+    known: HashMap<K, V, RandomState>,
+    limit: usize,
+}
+
+impl<K: Eq + Hash, V: Clone> Memo<K, V> {
+    /// Remembers so many things at most.
+    #[must_use]
+    pub fn new(limit: usize) -> Self {
+        Self {
+            known: HashMap::default(),
+            limit,
+        }
+    }
+
+    /// What was made of a thing before.
+    #[must_use]
+    pub fn get(&self, key: &K) -> Option<V> {
+        self.known.get(key).cloned()
+    }
+
+    /// Remembers what was made of a thing.
+    pub fn put(&mut self, key: K, value: V) {
+        if self.known.len() >= self.limit {
+            self.known.clear();
+        }
+        self.known.insert(key, value);
+    }
+}
+
+impl<K, V> fmt::Debug for Memo<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Memo")
+            .field("known", &self.known.len())
+            .field("limit", &self.limit)
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_bounded() {
+        let mut memo = Memo::new(2);
+        memo.put("a", 1);
+        memo.put("b", 2);
+        assert_eq!((memo.get(&"a"), memo.get(&"b")), (Some(1), Some(2)));
+        memo.put("c", 3);
+        assert_eq!((memo.get(&"a"), memo.get(&"c")), (None, Some(3)));
+    }
+}

@@ -1,0 +1,116 @@
+//! Parts that objects share on the disk, each kept while something refers to it.
+
+use std::collections::HashMap;
+
+use redb::{ReadableTable, Table};
+use windlass_core::{Doc, NewPart, Packer, Unpacker, part_numbers};
+
+use super::row::PartRow;
+
+/// The table of parts, open for writing.
+pub(super) type PartsTable<'a> = Table<'a, u64, &'static [u8]>;
+
+/// How often every part is referred to, by objects, by the log and by other parts.
+#[derive(Debug, Default)]
+pub(super) struct Parts {
+    packer: Packer,
+    uses: HashMap<u64, u32>,
+    /// Reused: parts of the object that was packed last.
+    fresh: Vec<NewPart>,
+    /// Reused for every row.
+    row: Vec<u8>,
+}
+
+impl Parts {
+    /// Goes on with what was read back.
+    pub(super) fn new(unpacker: Unpacker, uses: HashMap<u64, u32>) -> Self {
+        Self {
+            packer: unpacker.into_packer(),
+            uses,
+            ..Self::default()
+        }
+    }
+
+    /// Appends a packed object to a row. [`Self::keep`] has to follow, with the whole of what was
+    /// appended.
+    pub(super) fn pack(&mut self, doc: &Doc, row: &mut Vec<u8>) {
+        self.packer.pack(doc, row, &mut self.fresh);
+    }
+
+    /// Writes the parts of the object that was packed last, and counts what it uses.
+    pub(super) fn keep(
+        &mut self,
+        packed: &[u8],
+        table: &mut PartsTable<'_>,
+    ) -> Result<(), redb::Error> {
+        for part in std::mem::take(&mut self.fresh) {
+            PartRow::encode(&mut self.row, part.number, &part.bytes);
+            table.insert(part.number, self.row.as_slice())?;
+            count(&mut self.uses, &part.bytes)?;
+        }
+        count(&mut self.uses, packed)
+    }
+
+    /// An object is gone from objects and log. Parts that nothing uses any more go with it.
+    pub(super) fn release(
+        &mut self,
+        packed: &[u8],
+        table: &mut PartsTable<'_>,
+    ) -> Result<(), redb::Error> {
+        let mut unused = Vec::new();
+        self.discount(packed, &mut unused)?;
+        while let Some(number) = unused.pop() {
+            self.packer.forget(number);
+            let Some(row) = table.remove(number)? else {
+                return Err(missing(number));
+            };
+            let part = PartRow::decode(number, row.value()).ok_or_else(|| missing(number))?;
+            self.discount(part, &mut unused)?;
+        }
+        Ok(())
+    }
+
+    /// Removes the parts that nothing uses, which is so after the log was lost.
+    pub(super) fn sweep(&mut self, table: &mut PartsTable<'_>) -> Result<(), redb::Error> {
+        let mut numbers = Vec::new();
+        for row in table.iter()? {
+            numbers.push(row?.0.value());
+        }
+        // Later parts use earlier ones, never the other way round.
+        for number in numbers.into_iter().rev() {
+            if self.uses.contains_key(&number) {
+                continue;
+            }
+            self.packer.forget(number);
+            if let Some(row) = table.remove(number)? {
+                let part = PartRow::decode(number, row.value()).ok_or_else(|| missing(number))?;
+                self.discount(part, &mut Vec::new())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn discount(&mut self, packed: &[u8], unused: &mut Vec<u64>) -> Result<(), redb::Error> {
+        let uses = &mut self.uses;
+        let scanned = part_numbers(packed, |number| {
+            if let Some(left) = uses.get_mut(&number) {
+                *left -= 1;
+                if *left == 0 {
+                    uses.remove(&number);
+                    unused.push(number);
+                }
+            }
+        });
+        scanned.map_err(|error| redb::Error::Corrupted(error.to_string()))
+    }
+}
+
+/// Counts the parts that a packed object or part uses.
+pub(super) fn count(uses: &mut HashMap<u64, u32>, packed: &[u8]) -> Result<(), redb::Error> {
+    part_numbers(packed, |number| *uses.entry(number).or_default() += 1)
+        .map_err(|error| redb::Error::Corrupted(error.to_string()))
+}
+
+fn missing(number: u64) -> redb::Error {
+    redb::Error::Corrupted(format!("part {number}"))
+}
