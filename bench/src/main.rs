@@ -9,6 +9,7 @@ mod doc;
 mod informer;
 mod list;
 mod queue;
+mod replicaset;
 mod server;
 
 use std::process::ExitCode;
@@ -27,6 +28,7 @@ usage: windlass-bench doc parser|single|own-tokens PODS   hold pods as `Doc`s
        windlass-bench server create PODS CLIENTS          create pods on $KUBECONFIG's server
        windlass-bench server list PODS                    list them
        windlass-bench server fanout WATCHERS              write to one that so many watch
+       windlass-bench replicaset SETS PODS                scale sets of $KUBECONFIG's server up
        windlass-bench corpus list|load|keys PODS  print pods: a PodList, input for a loader, keys";
 
 fn main() -> ExitCode {
@@ -56,6 +58,7 @@ fn run(words: &[&str]) -> anyhow::Result<()> {
         ["server", "create", pods, clients] => server::create(number(pods)?, number(clients)?)?,
         ["server", "list", pods] => server::list(number(pods)?)?,
         ["server", "fanout", watchers] => server::fanout(number(watchers)?)?,
+        ["replicaset", sets, pods] => return replicaset::run(number(sets)?, number(pods)?),
         ["queue"] => queue::run()?,
         ["claims"] => claims::run()?,
         ["corpus", form, pods] => return corpus_text::print(&corpus(pods)?, form),

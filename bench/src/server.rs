@@ -8,7 +8,7 @@ mod create;
 mod fanout;
 mod list;
 mod start;
-mod wire;
+pub(crate) mod wire;
 
 use std::future::Future;
 
@@ -32,7 +32,7 @@ pub(crate) fn fanout(watchers: usize) -> anyhow::Result<Numbers> {
     block_on(fanout::run(watchers))
 }
 
-fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+pub(crate) fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
@@ -40,7 +40,7 @@ fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<
 }
 
 /// Figures under their names.
-fn named<const N: usize>(numbers: [(&str, f64); N]) -> Numbers {
+pub(crate) fn named<const N: usize>(numbers: [(&str, f64); N]) -> Numbers {
     numbers
         .map(|(name, number)| (name.to_owned(), number))
         .into()

@@ -9,7 +9,9 @@ mod contestant;
 mod doc;
 mod informer;
 mod list;
+mod process;
 mod queue;
+mod replicaset;
 mod report;
 mod server;
 
@@ -20,12 +22,13 @@ use anyhow::bail;
 const USAGE: &str = "\
 usage: cargo xtask bench NAME [--peers]
 
-  claims    pods that get devices, in one process
-  doc       pods held as `Doc`s, as k8s-openapi structs and as serde_json values
-  list      a list of pods read over HTTP; the peers need Go
-  queue     work queues; the peer needs Go
-  server    the API server under load; the peer needs `cargo xtask envtest build`
-  informer  caches of a real API server's pods; needs Go and `cargo xtask envtest build`
+  claims      pods that get devices, in one process
+  doc         pods held as `Doc`s, as k8s-openapi structs and as serde_json values
+  list        a list of pods read over HTTP; the peers need Go
+  queue       work queues; the peer needs Go
+  replicaset  pods made by their controller; the peers need `cargo xtask envtest build`
+  server      the API server under load; the peer needs `cargo xtask envtest build`
+  informer    caches of a real API server's pods; needs Go and `cargo xtask envtest build`
 
 --peers adds the peers that need more than Cargo, and the ratios to them. A ratio is always
 windlass divided by the peer, in windlass's worst configuration against the peer's best.";
@@ -39,6 +42,8 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<ExitCode> {
         ["list", "--peers"] => list::run(true)?,
         ["queue"] => queue::run(false)?,
         ["queue", "--peers"] => queue::run(true)?,
+        ["replicaset"] => replicaset::run(false)?,
+        ["replicaset", "--peers"] => replicaset::run(true)?,
         ["server"] => server::run(false)?,
         ["server", "--peers"] => server::run(true)?,
         ["informer", "--peers"] => informer::run()?,

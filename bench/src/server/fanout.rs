@@ -100,7 +100,7 @@ async fn follow(
 ) -> anyhow::Result<()> {
     loop {
         tokio::select! {
-            line = wire.line() => line?,
+            lines = wire.lines() => drop(lines?),
             _ = stopped.changed() => return Ok(()),
         }
         arrived.send(meter::wall()).await?;

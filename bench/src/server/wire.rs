@@ -159,13 +159,13 @@ impl Wire {
         Ok(())
     }
 
-    /// Returns when a whole line of the stream has come.
-    pub(crate) async fn line(&mut self) -> anyhow::Result<()> {
+    /// Returns the next whole lines of the stream; one at least.
+    pub(crate) async fn lines(&mut self) -> anyhow::Result<Vec<u8>> {
         let mut text = Vec::new();
         loop {
             ensure!(self.chunk(&mut text).await?, "the stream ended");
             if text.last() == Some(&b'\n') {
-                return Ok(());
+                return Ok(text);
             }
         }
     }

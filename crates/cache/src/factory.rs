@@ -133,20 +133,22 @@ impl InformerFactory {
         FactoryBuilder::new(Box::new(sources))
     }
 
-    /// The informer of a kind, in the factory's namespace.
+    /// The informer of a kind, in the factory's namespace if the kind has namespaces.
     #[must_use]
     pub fn informer<K: Typed>(&self) -> SharedInformer<K> {
-        self.informer_of(self.spec(K::gvr()))
+        self.informer_of(self.spec_of::<K>())
     }
 
     /// The informer of a kind, read as another type: a small struct that names only the fields
     /// that matter is read in about a microsecond.
     #[must_use]
     pub fn view<K: Typed, V: 'static>(&self) -> SharedInformer<V> {
-        self.informer_of(self.spec(K::gvr()))
+        self.informer_of(self.spec_of::<K>())
     }
 
-    /// The informer of a resource, in the factory's namespace, read as documents.
+    /// The informer of a resource, in the factory's namespace, read as documents. A factory that
+    /// has a namespace cannot know whether the resource does: for one that has none, ask
+    /// [`informer_of`](Self::informer_of) for its [`InformerSpec`].
     #[must_use]
     pub fn dynamic(&self, resource: Gvr) -> SharedInformer {
         self.informer_of(self.spec(resource))
@@ -159,7 +161,8 @@ impl InformerFactory {
         self.informer_of(self.spec(resource).metadata_only())
     }
 
-    /// The informer of a part of a resource.
+    /// The informer of a part of a resource. What the spec says counts, whatever the factory's
+    /// namespace is.
     #[must_use]
     pub fn informer_of<K: 'static>(&self, spec: InformerSpec) -> SharedInformer<K> {
         let mut informers = self.shared.informers.lock();
@@ -169,6 +172,14 @@ impl InformerFactory {
             run: None,
         });
         entry.informer.cast()
+    }
+
+    /// The spec of a kind, in the factory's namespace if the kind has namespaces.
+    fn spec_of<K: Typed>(&self) -> InformerSpec {
+        match K::is_namespaced() {
+            true => self.spec(K::gvr()),
+            false => InformerSpec::new(K::gvr()),
+        }
     }
 
     /// The spec of a resource in the factory's namespace.

@@ -2,9 +2,11 @@
 
 mod part;
 
+use std::any::TypeId;
 use std::fmt;
 use std::marker::PhantomData;
 
+use kube_core::ClusterResourceScope;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use windlass_core::{Doc, GroupVersion, Gvr, Key};
@@ -36,6 +38,12 @@ pub trait Typed:
             .parse()
             .expect("invariant: groups and versions hold no slash");
         group_version.with_resource(Self::plural(&()).into_owned())
+    }
+
+    /// Whether objects of this kind live in namespaces.
+    #[must_use]
+    fn is_namespaced() -> bool {
+        TypeId::of::<Self::Scope>() != TypeId::of::<ClusterResourceScope>()
     }
 }
 

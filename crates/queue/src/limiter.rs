@@ -16,6 +16,17 @@ pub use item::{ItemExponential, ItemFastSlow};
 ///
 /// A queue calls its limiter inside its own critical section: an implementation is quick and never
 /// calls the queue.
+///
+/// ```
+/// # use std::time::Duration;
+/// # use windlass_queue::{ItemExponential, MaxOf, TokenBucket, WorkQueue};
+/// // Each key waits 100 ms, 200 ms and so on up to a minute; all together retry 5 times a second.
+/// let limiter = MaxOf(
+///     ItemExponential::new(Duration::from_millis(100), Duration::from_secs(60)),
+///     TokenBucket::new(5.0, 20),
+/// );
+/// let queue: WorkQueue<String> = WorkQueue::rate_limited(limiter);
+/// ```
 pub trait RateLimiter<K>: Send {
     /// Records a failure of `key` at `now`, and says how long its retry waits.
     fn when(&mut self, key: &K, now: Instant) -> Duration;

@@ -43,11 +43,52 @@ const BUSY_STEPS: usize = 8;
 /// A queue of keys. Clones share one queue.
 ///
 /// Keys are cloned when they are handed out, so a key is best something that is cheap to clone.
+///
+/// A worker takes a key, works, and says how it went:
+///
+/// ```
+/// # use windlass_queue::WorkQueue;
+/// # async fn sync(_key: &str) -> Result<(), ()> { Ok(()) }
+/// async fn work(queue: WorkQueue<String>) {
+///     let mut next = queue.get().await;
+///     while let Some(item) = next {
+///         match sync(&item).await {
+///             Ok(()) => queue.forget(&item),
+///             Err(()) if queue.num_requeues(&item) < 5 => queue.add_rate_limited(item.key().clone()),
+///             // Five retries are enough.
+///             Err(()) => queue.forget(&item),
+///         }
+///         // Gives this key back and waits for another.
+///         next = item.next().await;
+///     }
+/// }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let queue = WorkQueue::new();
+/// let worker = tokio::spawn(work(queue.clone()));
+/// queue.add("default/web".to_owned());
+/// queue.shut_down_with_drain().await;
+/// worker.await.unwrap();
+/// # }
+/// ```
 pub struct WorkQueue<K> {
     shared: Arc<Shared<K>>,
 }
 
 /// How a key is added.
+///
+/// ```
+/// # use std::time::Duration;
+/// # use windlass_queue::{AddOptions, PRIORITY_LOW, WorkQueue};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let queue = WorkQueue::new();
+/// queue.add_with("resync", AddOptions { priority: PRIORITY_LOW, ..AddOptions::default() });
+/// queue.add("change");
+/// assert_eq!(*queue.get().await.unwrap(), "change");
+/// assert_eq!(*queue.get().await.unwrap(), "resync");
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AddOptions {
     /// Higher priorities are handed out first. Adding a queued key with a higher priority raises

@@ -1,7 +1,8 @@
 //! Threads in every order that a model checker comes up with. A worker that sleeps beside a ready
 //! key, or a drain that nobody ends, is a deadlock, which it reports.
 //!
-//! Run with `RUSTFLAGS="--cfg shuttle" cargo test -p windlass-queue --test shuttle --release`.
+//! Run with `RUSTFLAGS="--cfg shuttle" cargo test -p windlass-queue --test shuttle --release
+//! --target-dir target/shuttle`; without a directory of its own it would rebuild the others'.
 
 #![cfg(shuttle)]
 
@@ -13,6 +14,7 @@ use std::sync::{
 use shuttle::{check_random, future::block_on, sync::mpsc, thread};
 use windlass_queue::{AddOptions, WorkQueue};
 
+/// How many schedules of each scenario are tried: all of them together take some seconds.
 const ITERATIONS: usize = 20_000;
 const KEYS: usize = 2;
 

@@ -3,6 +3,18 @@
 use std::time::Duration;
 
 /// What happens to a key after a successful reconcile. Its failures are forgotten either way.
+///
+/// ```
+/// # use std::time::Duration;
+/// # use windlass_runtime::{Action, Result};
+/// fn outcome(is_ready: bool) -> Result<Action> {
+///     match is_ready {
+///         true => Ok(Action::done()),
+///         // Nothing will tell when it is ready, so this looks again.
+///         false => Ok(Action::requeue_after(Duration::from_secs(10))),
+///     }
+/// }
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[must_use = "an action is what a reconcile returns"]
 pub struct Action {

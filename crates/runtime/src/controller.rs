@@ -16,7 +16,7 @@ use windlass_client::Typed;
 use windlass_core::Key;
 use windlass_queue::{RateLimiter, controller_limiter};
 
-use crate::ResourceKind;
+use crate::{ResourceKind, journal::JOURNAL_KEYS_LIMIT};
 pub(crate) use bind::Supplies;
 pub use filter::{Change, filters};
 use reconcile::ReconcileFn;
@@ -42,6 +42,32 @@ pub const CACHE_SYNC_TIMEOUT: Duration = Duration::from_secs(120);
 ///
 /// let controller = Controller::of::<Deployment>(reconcile).owns::<ReplicaSet>().workers(5);
 /// ```
+///
+/// What would be wrong to say cannot be said. A controller has one kind of its own, which comes
+/// first and brings its name and its watch:
+///
+/// ```compile_fail
+/// # use windlass_runtime::Controller;
+/// # use k8s_openapi::api::apps::v1::ReplicaSet;
+/// let controller = Controller::owns::<ReplicaSet>();
+/// ```
+/// ```compile_fail
+/// # use windlass_runtime::{Action, Context, Controller};
+/// # use windlass_core::Key;
+/// # use k8s_openapi::api::{apps::v1::{Deployment, ReplicaSet}};
+/// # async fn reconcile(_: Key, _: Context) -> windlass_runtime::Result<Action> { Ok(Action::done()) }
+/// let controller = Controller::of_keys::<Deployment>(reconcile).of_keys::<ReplicaSet>(reconcile);
+/// ```
+///
+/// And it runs once: the manager that runs it takes it.
+///
+/// ```compile_fail,E0382
+/// # use windlass_runtime::{Controller, Manager};
+/// fn run_twice(manager: &Manager, controller: Controller) {
+///     manager.add(controller);
+///     manager.add(controller);
+/// }
+/// ```
 #[must_use = "a controller does nothing until a manager runs it"]
 pub struct Controller {
     name: String,
@@ -63,6 +89,7 @@ pub(crate) struct ControllerOptions {
     pub(crate) sync_timeout: Duration,
     pub(crate) needs_leader: bool,
     pub(crate) is_freshness_checked: bool,
+    pub(crate) journal_keys: usize,
 }
 
 impl Default for ControllerOptions {
@@ -74,6 +101,7 @@ impl Default for ControllerOptions {
             sync_timeout: CACHE_SYNC_TIMEOUT,
             needs_leader: true,
             is_freshness_checked: true,
+            journal_keys: JOURNAL_KEYS_LIMIT,
         }
     }
 }
@@ -256,6 +284,13 @@ impl Controller {
     /// objects under generated names will create too many.
     pub fn without_freshness(mut self) -> Self {
         self.options.is_freshness_checked = false;
+        self
+    }
+
+    /// How many keys the journal remembers, in place of [`JOURNAL_KEYS_LIMIT`]; zero turns it off,
+    /// and nobody can ask why a key was reconciled.
+    pub fn journal_keys(mut self, limit: usize) -> Self {
+        self.options.journal_keys = limit;
         self
     }
 

@@ -7,6 +7,23 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Any failure of a reconcile. It comes from any error by `?`, and says what happens to the key:
 /// by default it is tried again with back-off.
+///
+/// ```
+/// # use std::time::Duration;
+/// # use windlass_runtime::{Error, Result};
+/// fn port(text: &str) -> Result<u16> {
+///     // Trying again will not make it a number; a change of the object may.
+///     text.parse().map_err(|error| Error::from(error).terminal())
+/// }
+///
+/// fn quota(is_exhausted: bool) -> Result<()> {
+///     match is_exhausted {
+///         true => Err(Error::msg("the quota is exhausted").after(Duration::from_secs(60))),
+///         false => Ok(()),
+///     }
+/// }
+/// # assert!(port("x").is_err() && quota(true).is_err());
+/// ```
 pub struct Error(Box<Inner>);
 
 struct Inner {

@@ -22,6 +22,19 @@ pub use uid::UidExpectations;
 pub const EXPECTATIONS_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
 /// Counts of creations and deletions that a controller expects to see, per key.
+///
+/// ```
+/// # use windlass_core::Key;
+/// # use windlass_runtime::Expectations;
+/// let (expectations, key) = (Expectations::new(), Key::new("default", "web"));
+/// // The reconcile, before it creates two pods, of which one request fails.
+/// expectations.expect_creations(&key, 2);
+/// expectations.lower(&key, 1, 0);
+/// assert!(!expectations.is_satisfied(&key));
+/// // The handler of pods.
+/// expectations.creation_observed(&key);
+/// assert!(expectations.is_satisfied(&key));
+/// ```
 #[derive(Debug, Default)]
 pub struct Expectations {
     /// One entry for each key that has acted and is not deleted.

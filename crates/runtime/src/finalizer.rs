@@ -18,6 +18,22 @@ pub enum Finalize<K> {
 /// Reconciles an object under a finalizer: it is put on before anything else is done, and taken
 /// off after the clean-up has succeeded.
 ///
+/// ```no_run
+/// # use k8s_openapi::api::core::v1::ConfigMap;
+/// # use windlass_cache::Obj;
+/// # use windlass_runtime::{Action, Context, Finalize, Result, finalizer};
+/// async fn reconcile(map: Obj<ConfigMap>, cx: Context) -> Result<Action> {
+///     finalizer(&cx, map, "example.com/bucket", |task| async {
+///         match task {
+///             Finalize::Apply(map) => println!("make the bucket of {}", map.key()),
+///             Finalize::Cleanup(map) => println!("empty the bucket of {}", map.key()),
+///         }
+///         Ok(Action::done())
+///     })
+///     .await
+/// }
+/// ```
+///
 /// # Errors
 /// When the function fails, or the finalizer cannot be written.
 pub async fn finalizer<K, F, Fut>(

@@ -14,7 +14,7 @@ use windlass_core::{Doc, GroupResource, Key};
 
 use crate::{lru::Lru, writes::Write};
 
-/// How many keys of one controller are remembered.
+/// How many keys of one controller are remembered, unless it says otherwise.
 pub const JOURNAL_KEYS_LIMIT: usize = 1024;
 
 /// How many reconciles of one key are remembered.
@@ -25,7 +25,8 @@ pub const JOURNAL_CAUSES_LIMIT: usize = 4;
 
 /// The journal of one controller.
 pub(crate) struct Journal {
-    trails: Mutex<Lru<Key, Trail>>,
+    /// `None` if nothing is to be remembered.
+    trails: Option<Mutex<Lru<Key, Trail>>>,
 }
 
 /// What is known of one key.
@@ -77,31 +78,38 @@ pub(crate) struct Entry {
 }
 
 impl Journal {
-    pub(crate) fn new() -> Self {
+    /// A journal of so many keys. That of no keys costs nothing.
+    pub(crate) fn new(keys_limit: usize) -> Self {
         Self {
-            trails: Mutex::new(Lru::new(JOURNAL_KEYS_LIMIT)),
+            trails: (keys_limit > 0).then(|| Mutex::new(Lru::new(keys_limit))),
         }
     }
 
     /// A key is queued.
-    pub(crate) fn caused(&self, key: &Key, cause: Cause) {
-        let mut trails = self.trails.lock();
+    pub(crate) fn caused(&self, key: &Key, cause: impl FnOnce() -> Cause) {
+        let Some(trails) = &self.trails else { return };
+        let mut trails = trails.lock();
         let pending = &mut trails.entry(key, Trail::default).pending;
         pending.count += 1;
         pending.since.get_or_insert_with(Instant::now);
         if pending.causes.len() < JOURNAL_CAUSES_LIMIT {
-            pending.causes.push(cause);
+            pending.causes.push(cause());
         }
     }
 
     /// A reconcile begins: what led to it.
     pub(crate) fn begin(&self, key: &Key) -> Pending {
-        std::mem::take(&mut self.trails.lock().entry(key, Trail::default).pending)
+        let Some(trails) = &self.trails else {
+            return Pending::default();
+        };
+        std::mem::take(&mut trails.lock().entry(key, Trail::default).pending)
     }
 
     /// A reconcile has ended.
-    pub(crate) fn end(&self, key: &Key, entry: Entry) {
-        let mut trails = self.trails.lock();
+    pub(crate) fn end(&self, key: &Key, entry: impl FnOnce() -> Entry) {
+        let Some(trails) = &self.trails else { return };
+        let entry = entry();
+        let mut trails = trails.lock();
         let entries = &mut trails.entry(key, Trail::default).entries;
         if entries.len() >= JOURNAL_ENTRIES_LIMIT {
             entries.pop_front();
@@ -112,7 +120,7 @@ impl Journal {
     /// The story of a key, as text; `None` if nothing is known of it.
     pub(crate) fn why(&self, key: &Key) -> Option<String> {
         let now = Instant::now();
-        let trails = self.trails.lock();
+        let trails = self.trails.as_ref()?.lock();
         let trail = trails.peek(key)?;
         let (pending, entries) = (trail.pending.clone(), trail.entries.clone());
         drop(trails);

@@ -1,8 +1,5 @@
 //! What the runtime must know about a kind.
 
-use std::any::TypeId;
-
-use k8s_openapi::ClusterResourceScope;
 use windlass_client::Typed;
 use windlass_core::{GroupVersion, Gvk, Gvr};
 
@@ -23,11 +20,10 @@ impl ResourceKind {
             .group_version()
             .clone()
             .with_kind(K::kind(&()).into_owned());
-        let is_namespaced = TypeId::of::<K::Scope>() != TypeId::of::<ClusterResourceScope>();
         Self {
             gvk,
             gvr,
-            is_namespaced,
+            is_namespaced: K::is_namespaced(),
         }
     }
 

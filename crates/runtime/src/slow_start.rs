@@ -19,6 +19,18 @@ pub struct SlowStart<E> {
 ///
 /// If all calls are going to fail, as when a quota is exhausted, the first one shows it: a server
 /// is not asked five hundred times for the same refusal. The calls run inside the caller's task.
+///
+/// ```
+/// # use windlass_runtime::slow_start;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// // The fourth call and those after it are refused, which the third batch finds out.
+/// let create = |at| async move { if at < 3 { Ok(()) } else { Err("quota") } };
+/// let outcome = slow_start(10, create).await;
+/// assert_eq!((outcome.succeeded, outcome.skipped), (3, 3));
+/// assert_eq!(outcome.error, Some("quota"));
+/// # }
+/// ```
 pub async fn slow_start<F, Fut, T, E>(count: usize, call: F) -> SlowStart<E>
 where
     F: Fn(usize) -> Fut,

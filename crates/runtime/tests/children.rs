@@ -442,3 +442,52 @@ async fn a_finalizer_is_put_on_first_and_taken_off_after_the_clean_up() {
     assert_eq!(*seen.lock(), ["apply web", "clean up web"]);
     assert_eq!(stage.server.find("replicasets", "default/web"), None);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_patch_is_noted_with_its_revision_and_one_that_fails_without() {
+    let stage = Stage::new();
+    let pod = stage.pod("a", "web", None);
+    let missing = stage.pod("b", "web", None);
+    stage.server.delete(&format!("{PODS}/b"));
+    let shutdown = Shutdown::new();
+    let manager = Manager::builder("test")
+        .transport(stage.server.transport(), RestOptions::default())
+        .env(TokioClock::new().env(2))
+        .shutdown(shutdown.clone())
+        .build()
+        .unwrap();
+    let results = Arc::new(Mutex::new(Vec::new()));
+    let noted = results.clone();
+    let reconcile = move |_: Key, cx: Context| {
+        let (pod, missing, noted) = (pod.clone(), missing.clone(), noted.clone());
+        async move {
+            let pods = PodControl::new(&cx);
+            let patch = doc!({ "metadata": { "labels": { "seen": "yes" } } });
+            let outcome = pods.patch(&pod, patch.clone()).await;
+            noted.lock().push(outcome);
+            let outcome = pods.patch(&missing, patch).await;
+            noted.lock().push(outcome);
+            Ok(Action::done())
+        }
+    };
+    manager.add(Controller::of_keys::<ReplicaSet>(reconcile).owns::<Pod>());
+    let inspect = manager.handle();
+    let running = tokio::spawn(manager.run());
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let why = inspect.why(&Key::new("default", "web"));
+    shutdown.trigger();
+    running.await.unwrap().unwrap();
+
+    let results = results.lock();
+    let [Ok(patched), Err(error)] = &results[..] else {
+        panic!("one of the two patches fails: {results:?}");
+    };
+    assert_eq!(patched.meta().label("seen"), Some("yes"));
+    assert!(error.is_not_found());
+    let revision = patched.meta().resource_version();
+    assert!(
+        why.contains(&format!("patch {PODS}/a: 200 at {revision}\n")),
+        "{why}"
+    );
+    assert!(why.contains(&format!("patch {PODS}/b: 404\n")), "{why}");
+}

@@ -844,3 +844,84 @@ async fn a_key_keeps_its_priority_when_it_is_queued_again() {
         ["background", "raised", "fresh", "raised", "fresh"]
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn each_controller_sees_its_part_of_a_kind_and_each_object_once() {
+    let stage = Stage::new();
+    for (namespace, name, app) in [("a", "x", "web"), ("a", "y", "db"), ("b", "x", "web")] {
+        let pod = pod(name).with("/metadata/labels", doc!({ "app": app }));
+        let path = format!("/api/v1/namespaces/{namespace}/pods");
+        stage.server.create(&path, &pod.unwrap());
+    }
+    let manager = stage.manager();
+    let [all, in_a, web, web_in_a] = <[Seen; 4]>::default();
+    let controller =
+        |name: &str, seen: &Seen| Controller::of_keys::<Pod>(seen.by_key()).named(name);
+    manager.add(controller("all", &all));
+    manager.add(controller("in-a", &in_a).only(|pods| pods.namespaced("a")));
+    manager.add(controller("web", &web).only(|pods| pods.labels("app=web")));
+    manager.add(controller("both", &web_in_a).only(|it| it.namespaced("a").labels("app=web")));
+    let _running = tokio::spawn(manager.run());
+    settle().await;
+    let sorted = |seen: &Seen| {
+        let mut keys = seen.take();
+        keys.sort_unstable();
+        keys
+    };
+    assert_eq!(sorted(&all), ["a/x", "a/y", "b/x"]);
+    assert_eq!(sorted(&in_a), ["a/x", "a/y"]);
+    assert_eq!(sorted(&web), ["a/x", "b/x"]);
+    assert_eq!(sorted(&web_in_a), ["a/x"]);
+    // An object that begins to match is new to whoever looks for it, and to nobody else.
+    let path = "/api/v1/namespaces/a/pods/y";
+    let pod = stage.server.find("pods", "a/y").unwrap();
+    stage
+        .server
+        .update(path, &pod.with("/metadata/labels/app", "web").unwrap());
+    settle().await;
+    for seen in [&all, &in_a, &web, &web_in_a] {
+        assert_eq!(sorted(seen), ["a/y"]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_namespace_of_a_manager_is_not_that_of_kinds_without_one() {
+    let stage = Stage::new();
+    for namespace in ["a", "b"] {
+        let path = format!("/api/v1/namespaces/{namespace}/pods");
+        stage.server.create(&path, &pod("x"));
+    }
+    let node = doc!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": "n" } });
+    stage.server.create("/api/v1/nodes", &node);
+    let manager = Manager::builder("test")
+        .transport(stage.server.transport(), RestOptions::default())
+        .env(TokioClock::new().env(2))
+        .shutdown(stage.shutdown.clone())
+        .namespace("a")
+        .build()
+        .unwrap();
+    let (pods, nodes) = (Seen::default(), Seen::default());
+    manager.add(Controller::of_keys::<Pod>(pods.by_key()));
+    manager.add(Controller::of_keys::<Node>(nodes.by_key()));
+    let _running = tokio::spawn(manager.run());
+    settle().await;
+    assert_eq!(
+        (pods.take(), nodes.take()),
+        (vec!["a/x".to_owned()], vec!["n".to_owned()])
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_journal_of_no_keys_knows_nothing() {
+    let stage = Stage::new();
+    stage.server.create(PODS, &pod("a"));
+    let manager = stage.manager();
+    let seen = Seen::default();
+    manager.add(Controller::of_keys::<Pod>(seen.by_key()).journal_keys(0));
+    let inspect = manager.handle();
+    let _running = tokio::spawn(manager.run());
+    settle().await;
+    assert_eq!(seen.take(), ["default/a"]);
+    let why = inspect.why(&Key::new("default", "a"));
+    assert_eq!(why, "nothing is known of default/a\n");
+}

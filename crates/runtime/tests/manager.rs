@@ -159,6 +159,56 @@ async fn a_stand_by_that_stops_never_starts_what_needs_a_leader() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_stand_by_fills_its_caches_once_and_works_when_it_leads() {
+    let stage = Stage::new();
+    stage.server.create(
+        LEASES,
+        &doc!({
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": { "name": "lock" },
+            "spec": { "holderIdentity": "them", "leaseDurationSeconds": 60 }
+        }),
+    );
+    let pod =
+        |name: &str| doc!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": name } });
+    stage.server.create(PODS, &pod("before"));
+    let manager = stage.elected("me").build().unwrap();
+    let story = stage.story.clone();
+    manager.add(Controller::of_keys::<Pod>(move |key: Key, _: Context| {
+        story.note(key.to_string());
+        std::future::ready(Ok(Action::done()))
+    }));
+    let informer = manager.factory().informer::<Pod>();
+    let running = tokio::spawn(manager.run());
+    sleep(Duration::from_secs(30)).await;
+    stage.server.create(PODS, &pod("meanwhile"));
+    sleep(Duration::from_secs(1)).await;
+    assert!(informer.has_synced());
+    assert_eq!(informer.lister().snapshot().len(), 2);
+    assert!(
+        stage.story.read().is_empty(),
+        "nobody works before it leads"
+    );
+    let requests = |stage: &Stage| {
+        let log = stage.server.log();
+        log.iter().filter(|it| it.uri.contains("/pods")).count()
+    };
+    let before = requests(&stage);
+
+    sleep(Duration::from_secs(60)).await;
+    assert_eq!(stage.holder(), "me");
+    let mut keys = stage.story.read();
+    keys.sort_unstable();
+    assert_eq!(keys, ["default/before", "default/meanwhile"]);
+    assert_eq!(
+        requests(&stage),
+        before,
+        "the caches were not started again"
+    );
+    stage.shutdown.trigger();
+    running.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
 async fn leadership_that_is_lost_ends_everything_at_once() {
     let stage = Stage::new();
     let manager = stage.elected("me").build().unwrap();

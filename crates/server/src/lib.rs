@@ -26,6 +26,7 @@ mod compress;
 mod crd;
 mod discovery;
 mod field;
+mod flow;
 mod health;
 mod kinds;
 mod kubeconfig;

@@ -13,7 +13,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, header, request};
 use http_body::Body as HttpBody;
-use tokio::sync::Semaphore;
 use tower::Service;
 use windlass_atlas::apply::Creations;
 use windlass_core::{Env, Time};
@@ -23,6 +22,7 @@ use crate::admission::Admission;
 use crate::allocate::Allocator;
 use crate::auth::{self, Attributes, Authenticator, Signer, User};
 use crate::body::{self, Body};
+use crate::flow::Flow;
 use crate::metrics::{Labels, Metrics};
 use crate::openapi::OpenApi;
 use crate::pages::Pages;
@@ -35,10 +35,6 @@ use crate::status::Status;
 use crate::storage::Storage;
 use crate::{bootstrap, crd, discovery, health, respond};
 
-/// Requests in flight that only read, watches not counted.
-const READS_LIMIT: usize = 400;
-/// Requests in flight that may write.
-const WRITES_LIMIT: usize = 200;
 /// How long a request may take, watches not counted.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 /// How often expired objects and old history are cleared away.
@@ -111,10 +107,8 @@ pub(crate) struct Inner {
     pub(crate) metrics: Metrics,
     /// When the server was opened.
     pub(crate) started: Time,
-    /// Permits for requests that only read.
-    reads: Semaphore,
-    /// Permits for requests that may write.
-    writes: Semaphore,
+    /// How many requests run at a time.
+    flow: Flow,
     /// What the rest of the process shows.
     pages: Pages,
 }
@@ -219,8 +213,7 @@ impl Server {
             authenticator: Authenticator::new(&admin_token, signer),
             admin_token,
             env,
-            reads: Semaphore::new(READS_LIMIT),
-            writes: Semaphore::new(WRITES_LIMIT),
+            flow: Flow::default(),
             pages: Pages::default(),
         }));
         bootstrap::run(&server)
@@ -330,11 +323,14 @@ impl Server {
         if !auth::is_allowed(&user, &Attributes::of(&target), &self.0.storage) {
             return Err(auth::denied(&user, &target));
         }
-        let is_watch = is_watch(&target);
         let timeout = query
             .timeout()?
             .map_or(REQUEST_TIMEOUT, |asked| asked.min(REQUEST_TIMEOUT));
-        let _permit = self.permit(&parts.method, is_watch)?;
+        // A watch takes no place: it lasts for an hour and idles.
+        let _place = match is_watch(&target) {
+            true => None,
+            false => Some(self.0.flow.enter(&parts.method).await?),
+        };
         let work = async {
             let body = body::read(body).await?;
             self.route(parts, query, target, user, body).await
@@ -362,30 +358,7 @@ impl Server {
 
     /// How many requests are in flight that only read, and that may write.
     pub(crate) fn in_flight(&self) -> (usize, usize) {
-        let reads = READS_LIMIT.saturating_sub(self.0.reads.available_permits());
-        let writes = WRITES_LIMIT.saturating_sub(self.0.writes.available_permits());
-        (reads, writes)
-    }
-
-    /// A place among the requests in flight. A watch takes none: it lasts for an hour and idles.
-    fn permit(
-        &self,
-        method: &Method,
-        is_watch: bool,
-    ) -> Result<Option<tokio::sync::SemaphorePermit<'_>>, Status> {
-        if is_watch {
-            return Ok(None);
-        }
-        let is_read = matches!(*method, Method::GET | Method::HEAD);
-        let permits = if is_read {
-            &self.0.reads
-        } else {
-            &self.0.writes
-        };
-        permits.try_acquire().map(Some).map_err(|_| {
-            let message = "Too many requests, please try again later.";
-            Status::too_many_requests(message, Duration::from_secs(1))
-        })
+        self.0.flow.in_flight()
     }
 
     async fn route(

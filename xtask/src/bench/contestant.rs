@@ -155,6 +155,11 @@ impl Running {
         writeln!(input, "{word}").context("the contestant is gone")
     }
 
+    /// The id of its process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Ends its input and waits until it has ended by itself.
     pub(crate) fn finish(&mut self) {
         self.input = None;

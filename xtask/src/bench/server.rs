@@ -1,20 +1,22 @@
 //! The API server as a whole: windlass against kube-apiserver with etcd, both durable.
 
-use std::fs;
-use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::Context;
 use windlass_envtest::{ControlPlane, Options};
 
 use super::{
-    contestant::{Numbers, Program, Running, measure},
+    contestant::{Numbers, Program, measure},
+    process::{Directory, Started, cpu_s, resident_mb},
     report::{Better, Report, median},
 };
 
 const PODS: &str = "20000";
 const CLIENTS: &str = "32";
 const WATCHERS: &str = "1000";
+
+/// The command that starts the server alone.
+const SERVER: &[&str] = &["server"];
 
 /// Starts on an empty directory; the middle one counts.
 const STARTS: usize = 5;
@@ -73,17 +75,17 @@ fn measure_windlass() -> anyhow::Result<Numbers> {
     let mut starts = Vec::new();
     for round in 1..STARTS {
         eprintln!("windlass: start {round} of {STARTS}");
-        starts.push(start_windlass(&Directory::new()?)?.ready.clone());
+        starts.push(Started::windlass(&Directory::new()?, SERVER)?.ready.clone());
     }
     eprintln!("windlass: start {STARTS} of {STARTS}, and load");
     let directory = Directory::new()?;
-    let started = start_windlass(&directory)?;
+    let started = Started::windlass(&directory, SERVER)?;
     starts.push(started.ready.clone());
     let mut numbers = load(&directory.file("kubeconfig"), &[started.pid])?;
     numbers.extend(median(&starts));
     drop(started);
     eprintln!("windlass: start with {PODS} pods");
-    let again = start_windlass(&directory)?;
+    let again = Started::windlass(&directory, SERVER)?;
     numbers.extend(
         again
             .ready
@@ -114,36 +116,6 @@ fn measure_real() -> anyhow::Result<Numbers> {
     Ok(numbers)
 }
 
-/// A server of ours that has become ready.
-struct Started {
-    /// Ends the server when it is dropped.
-    running: Running,
-    pid: u32,
-    ready: Numbers,
-}
-
-fn start_windlass(directory: &Directory) -> anyhow::Result<Started> {
-    let program = Program::Server.binary();
-    let program = program.to_string_lossy();
-    let data = directory.file("");
-    let words = ["server", "start", &program, "server", "--data", &data];
-    let mut running = Running::start(Program::Windlass.command(&words))?;
-    let mut ready = running.numbers()?;
-    let pid = ready.remove("pid").context("the id of the process")?;
-    Ok(Started {
-        running,
-        pid: pid as u32,
-        ready,
-    })
-}
-
-impl Drop for Started {
-    fn drop(&mut self) {
-        // The end of its input ends the server too, which a signal would leave behind.
-        self.running.finish();
-    }
-}
-
 /// Everything that is measured on a running server.
 fn load(kubeconfig: &str, pids: &[u32]) -> anyhow::Result<Numbers> {
     let against = |words: &[&str]| -> Command {
@@ -162,61 +134,4 @@ fn load(kubeconfig: &str, pids: &[u32]) -> anyhow::Result<Numbers> {
     numbers.extend(measure(against(&["server", "fanout", WATCHERS]))?);
     numbers.insert("memory_after_all_mb".to_owned(), resident_mb(pids)?);
     Ok(numbers)
-}
-
-fn resident_mb(pids: &[u32]) -> anyhow::Result<f64> {
-    let mut kilobytes = 0.0;
-    for pid in pids {
-        let path = format!("/proc/{pid}/status");
-        let text = fs::read_to_string(&path).with_context(|| path.clone())?;
-        let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let number = line.and_then(|line| line.trim().strip_suffix(" kB"));
-        kilobytes += number.context(path)?.trim().parse::<f64>()?;
-    }
-    Ok(kilobytes * 1024.0 / 1e6)
-}
-
-/// User and system time of processes. The kernel counts in ticks of 10 ms, on all machines.
-fn cpu_s(pids: &[u32]) -> anyhow::Result<f64> {
-    let mut ticks = 0.0;
-    for pid in pids {
-        let path = format!("/proc/{pid}/stat");
-        let text = fs::read_to_string(&path).with_context(|| path.clone())?;
-        let (_, rest) = text.rsplit_once(") ").context(path)?;
-        let fields: Vec<&str> = rest.split(' ').collect();
-        for field in fields.get(11..13).context("user and system time")? {
-            ticks += field.parse::<f64>()?;
-        }
-    }
-    Ok(ticks / 100.0)
-}
-
-/// A directory for data that goes away with this.
-struct Directory(PathBuf);
-
-impl Directory {
-    /// Where the peer has its data too, so that both are on one disk.
-    fn new() -> anyhow::Result<Self> {
-        let base = std::env::temp_dir();
-        for number in 0.. {
-            let path = base.join(format!("windlass-bench-{}-{number}", std::process::id()));
-            match fs::create_dir(&path) {
-                Ok(()) => return Ok(Self(path)),
-                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error).context(path.display().to_string()),
-            }
-        }
-        unreachable!("the numbers do not end")
-    }
-
-    fn file(&self, name: &str) -> String {
-        self.0.join(name).to_string_lossy().into_owned()
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        // What cannot be removed is among temporary files, where it hurts nobody.
-        let _ = fs::remove_dir_all(&self.0);
-    }
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Node, Pod};
 use tokio::time::{sleep, timeout};
 use windlass_cache::{
     FactoryBuilder, HandlerOptions, InformerFactory, InformerSpec, Reason, SharedInformer,
@@ -181,9 +181,37 @@ async fn the_namespace_of_a_factory_is_that_of_its_informers() {
     })
     .namespace("shop")
     .build();
+    let shop = Some("shop".to_owned());
     let _pods = (
         factory.informer::<Pod>(),
         factory.informer_of::<Doc>(InformerSpec::new(PODS)),
     );
-    assert_eq!(*specs.lock(), [Some("shop".to_owned()), None]);
+    assert_eq!(*specs.lock(), [shop.clone(), None]);
+    // What is asked for goes before what the factory says, and a node is in no namespace.
+    let _others = (
+        factory.informer_of::<Doc>(InformerSpec::new(PODS).namespaced("bank")),
+        factory.metadata(PODS),
+        factory.informer::<Node>(),
+        factory.view::<Node, Doc>(),
+    );
+    let bank = Some("bank".to_owned());
+    assert_eq!(specs.lock()[2..], [bank, shop, None]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cache_that_has_not_started_is_empty_and_says_that_it_is_not_complete() {
+    let world = World::new();
+    world.put("default/a", 1);
+    let factory = factory(&[(PODS, &world)]).build();
+    let informer = factory.dynamic(PODS);
+    let (lister, key) = (informer.lister(), "default/a".parse().unwrap());
+    assert!(lister.get(&key).is_none() && lister.snapshot().is_empty());
+    assert!(!informer.has_synced() && informer.revision().is_none());
+    // Whoever waits may give up, and nobody else is held up by that.
+    assert!(timeout(seconds(5), informer.wait_for_sync()).await.is_err());
+    factory.start();
+    factory.wait_for_sync().await.unwrap();
+    informer.wait_for_sync().await.unwrap();
+    assert!(lister.get(&key).is_some() && informer.revision().is_some());
+    factory.shutdown().await;
 }

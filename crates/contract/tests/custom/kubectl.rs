@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::process::{Command, Output};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use windlass_core::{Doc, Env};
 use windlass_envtest::Assets;
@@ -42,14 +42,15 @@ fn kubectl(binary: &Path, config: &Path, arguments: &[&str]) -> String {
 /// background, after the definition is established, so an answer that lacks the kind is asked for
 /// again.
 fn kubectl_once_published(binary: &Path, config: &Path, arguments: &[&str]) -> String {
-    let end = Instant::now() + PUBLICATION;
+    let env = Env::real();
+    let end = env.elapsed() + PUBLICATION;
     loop {
         let output = run(binary, config, arguments);
         if output.status.success() && !output.stdout.is_empty() {
             return String::from_utf8(output.stdout).expect("text");
         }
         let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(Instant::now() < end, "kubectl {arguments:?}: {errors}");
+        assert!(env.elapsed() < end, "kubectl {arguments:?}: {errors}");
     }
 }
 

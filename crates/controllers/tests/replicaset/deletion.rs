@@ -6,7 +6,8 @@ use crate::stage::{PODS, SETS, Stage, on_both, orphan, owner_ref, replica_set};
 
 on_both!(
     the_cheapest_pod_goes,
-    restarts_count_where_costs_do_not_differ
+    restarts_count_where_costs_do_not_differ,
+    restarts_count_where_there_are_no_costs,
 );
 
 const COST: &str = "controller.kubernetes.io/pod-deletion-cost";
@@ -56,6 +57,11 @@ async fn the_cheapest_pod_goes(stage: &Stage) {
 
 async fn restarts_count_where_costs_do_not_differ(stage: &Stage) {
     let names = two_pods(stage, [Some("100"), Some("100")], [5, 0]).await;
+    assert_eq!(only_pod(stage).await, names[1]);
+}
+
+async fn restarts_count_where_there_are_no_costs(stage: &Stage) {
+    let names = two_pods(stage, [None, None], [5, 0]).await;
     assert_eq!(only_pod(stage).await, names[1]);
 }
 

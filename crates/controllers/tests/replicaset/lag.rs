@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use windlass_client::RestOptions;
 use windlass_controllers::replicaset::{self, Options};
-use windlass_core::Doc;
+use windlass_core::{Doc, doc, merge_patch};
 use windlass_runtime::{Manager, Shutdown};
 use windlass_testing::{ModelServer, TokioClock};
 
@@ -68,6 +68,34 @@ async fn expectations_alone_last_for_five_minutes() {
         server.create(SETS, &replica_set("web", 3));
         let _running = run(&server, lag, &options);
         assert_eq!(most_pods(&server).await == 3, is_harmless, "{lag:?}");
+    }
+}
+
+/// Pods are seen one by one while the set is looked at again and again: a look that comes between
+/// the last pod and the check of what is expected must not take it for missing.
+#[tokio::test(start_paused = true)]
+async fn pods_that_arrive_during_syncs_are_not_made_again() {
+    let options = Options {
+        waits_for_caches: false,
+        ..Options::default()
+    };
+    for lag in [0, 1, 3, 20] {
+        let server = ModelServer::new(TokioClock::new().env(lag));
+        server.create(SETS, &replica_set("web", 0));
+        let _running = run(&server, Duration::from_millis(lag), &options);
+        for round in 1..200 {
+            let set = server.find("replicasets", "default/web").unwrap();
+            let wanted = (round / 10).min(16);
+            let change = doc!({
+                "metadata": { "annotations": { "round": (round.to_string()) } },
+                "spec": { "replicas": wanted }
+            });
+            server.update(&format!("{SETS}/web"), &merge_patch(&set, &change));
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            let pods = server.objects("pods").len();
+            assert!(pods <= wanted, "{pods} pods in round {round}");
+        }
+        assert_eq!(most_pods(&server).await, 16);
     }
 }
 

@@ -7,8 +7,11 @@
 
 mod claims;
 mod deletion;
+mod faults;
 mod lag;
 mod scaling;
+#[path = "../support/simulated.rs"]
+mod simulated;
 #[path = "../support/stage.rs"]
 #[allow(dead_code, reason = "other tests use the rest of it")]
 mod stage;

@@ -3,16 +3,63 @@
 use std::time::Duration;
 
 use http::Method;
-use windlass_core::{condition, doc};
+use windlass_core::{Gvr, condition, doc};
 use windlass_testing::Fault;
 
-use crate::stage::{PODS, SETS, Stage, number, on_both, orphan, replica_set, template};
+use crate::stage::{PODS, SETS, Stage, number, on_both, orphan, reason, replica_set, template};
+
+const QUOTAS: Gvr = Gvr::constant("", "v1", "resourcequotas");
 
 on_both!(
     pods_with_all_labels_of_the_template_are_counted,
     pods_being_deleted_are_counted_until_they_are_gone,
     a_deleted_set_gets_no_finalizer,
+    a_failure_is_over_when_fewer_pods_are_asked_for,
 );
+
+/// Lets no more than two pods be created. The real server has a quota for that.
+async fn allow_two_pods(stage: &Stage) {
+    if !stage.is_real() {
+        let mut left = 2;
+        stage.fail(move |call| {
+            let is_create = call.path.ends_with("/pods") && call.method == Method::POST;
+            if !is_create || left > 0 {
+                left -= usize::from(is_create);
+                return Fault::None;
+            }
+            Fault::Refuse(403, "Forbidden")
+        });
+        return;
+    }
+    let quota = doc!({
+        "apiVersion": "v1", "kind": "ResourceQuota", "metadata": { "name": "two" },
+        "spec": { "hard": { "pods": "2" } }
+    });
+    stage.create(quota).await;
+    // Nobody counts here what is used, so the status is written by hand.
+    let status = doc!({ "hard": { "pods": "2" }, "used": { "pods": "0" } });
+    stage.patch_status(&QUOTAS, "two", status).await;
+}
+
+async fn a_failure_is_over_when_fewer_pods_are_asked_for(stage: &Stage) {
+    allow_two_pods(stage).await;
+    stage.run();
+    stage.create(replica_set("web", 3)).await;
+    stage
+        .until(async |s| {
+            let set = s.get(&SETS, "web").await;
+            reason(&set, "ReplicaFailure") == "FailedCreate"
+                && number(&set, "/status/replicas") == 2
+        })
+        .await;
+    stage.scale(&SETS, "web", 2).await;
+    stage
+        .until(async |s| {
+            let set = s.get(&SETS, "web").await;
+            condition(&set, "ReplicaFailure").is_none() && number(&set, "/status/replicas") == 2
+        })
+        .await;
+}
 
 async fn pods_with_all_labels_of_the_template_are_counted(stage: &Stage) {
     stage.run();

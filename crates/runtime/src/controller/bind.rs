@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use windlass_cache::{AddError, InformerFactory, Registration, SharedInformer};
+use windlass_cache::{AddError, InformerFactory, InformerSpec, Registration, SharedInformer};
 use windlass_client::RestClient;
 use windlass_core::Env;
 use windlass_queue::WorkQueue;
@@ -38,7 +38,8 @@ impl Controller {
             .name(self.queue_name.unwrap_or_else(|| self.name.clone()))
             .limiter(limiter)
             .build();
-        let (journal, freshness) = (Arc::new(Journal::new()), Arc::new(Freshness::new()));
+        let journal = Arc::new(Journal::new(self.options.journal_keys));
+        let freshness = Arc::new(Freshness::new());
         let (mut kinds, mut registrations) = (Vec::new(), Vec::new());
         for source in self.sources {
             let informer = informer(&supplies.factory, &source);
@@ -86,7 +87,8 @@ impl Controller {
 fn informer(factory: &InformerFactory, source: &Source) -> SharedInformer {
     match &source.spec {
         Some(spec) => factory.informer_of(spec.clone()),
-        None => factory.dynamic(source.kind.gvr().clone()),
+        None if source.kind.is_namespaced() => factory.dynamic(source.kind.gvr().clone()),
+        None => factory.informer_of(InformerSpec::new(source.kind.gvr().clone())),
     }
 }
 

@@ -3,6 +3,9 @@
 use windlass_cache::Obj;
 
 /// A change of an object: added, updated, deleted, or repeated by a resync.
+///
+/// One of the two states is always there: handlers are told of objects, and an event without one
+/// ends at the decoder of the watch.
 #[derive(Clone, Copy, Debug)]
 pub struct Change<'a> {
     /// What it was; `None` if it was added.

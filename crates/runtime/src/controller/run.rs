@@ -155,7 +155,7 @@ impl Parts {
         tasks.running.spawn(async move {
             wait.await;
             waiting.0.lock().keys.remove(&key);
-            parts.journal.caused(&key, Cause::Fresh);
+            parts.journal.caused(&key, || Cause::Fresh);
             parts.queue.add(key);
         });
     }

@@ -152,15 +152,12 @@ impl Enqueue {
             PRIORITY_NORMAL
         };
         for Trigger { key, after } in self.mapper.triggers(change) {
-            self.journal.caused(
-                &key,
-                Cause::Event {
-                    resource: self.resource.clone(),
-                    old: change.old.map(|object| object.doc().clone()),
-                    new: change.new.map(|object| object.doc().clone()),
-                    is_initial: change.is_initial,
-                },
-            );
+            self.journal.caused(&key, || Cause::Event {
+                resource: self.resource.clone(),
+                old: change.old.map(|object| object.doc().clone()),
+                new: change.new.map(|object| object.doc().clone()),
+                is_initial: change.is_initial,
+            });
             let options = AddOptions {
                 priority,
                 after,

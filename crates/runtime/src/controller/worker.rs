@@ -260,14 +260,11 @@ impl Parts {
         writes: Writes,
         verdict: Verdict,
     ) {
-        let now = Instant::now();
-        let failures = self.queue.num_requeues(key);
-        let next_due = verdict.next.and_then(|delay| now.checked_add(delay));
         if verdict.next.is_some() {
-            self.journal.caused(key, Cause::Again);
+            self.journal.caused(key, || Cause::Again);
         }
-        self.journal.end(
-            key,
+        self.journal.end(key, || {
+            let now = Instant::now();
             Entry {
                 pending,
                 started,
@@ -275,10 +272,10 @@ impl Parts {
                 writes: writes.list,
                 write_count: writes.count,
                 outcome: verdict.outcome,
-                failures,
-                next_due,
-            },
-        );
+                failures: self.queue.num_requeues(key),
+                next_due: verdict.next.and_then(|delay| now.checked_add(delay)),
+            }
+        });
     }
 }
 

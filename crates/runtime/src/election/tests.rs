@@ -290,6 +290,55 @@ async fn health_fails_only_for_a_holder_that_has_not_renewed() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn health_is_told_while_a_renewal_is_on_its_way() {
+    let server = server();
+    let (elector, faults) = candidate(&server, "me");
+    assert!(elector.attempt().await);
+    faults.set(|_| Fault::Delay(Duration::from_secs(3)));
+    let health = elector.health(Duration::ZERO);
+    let look = async {
+        for _ in 0..5 {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            assert!(health.check().is_ok());
+        }
+    };
+    let started = Instant::now();
+    let (is_ours, ()) = tokio::join!(elector.attempt(), look);
+    assert!(is_ours && started.elapsed() >= Duration::from_secs(3));
+    assert!(health.check().is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn health_is_told_to_other_threads_while_the_lease_is_renewed() {
+    const RENEWALS: usize = 200;
+    let server = server();
+    let (elector, _) = candidate(&server, "me");
+    assert!(elector.attempt().await);
+    // The clock of the test stands still on the threads, too: each looks on until it is told.
+    let is_over = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let looks: Vec<_> = (0..2)
+        .map(|_| {
+            let (health, is_over) = (elector.health(Duration::ZERO), is_over.clone());
+            tokio::task::spawn_blocking(move || {
+                let mut looks = 0_u64;
+                while !is_over.load(std::sync::atomic::Ordering::SeqCst) || looks == 0 {
+                    assert!(health.check().is_ok());
+                    looks += 1;
+                }
+            })
+        })
+        .collect();
+    for _ in 0..RENEWALS {
+        assert!(elector.attempt().await);
+    }
+    is_over.store(true, std::sync::atomic::Ordering::SeqCst);
+    for look in looks {
+        look.await.unwrap();
+    }
+    assert_eq!(server.writes().len(), RENEWALS + 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn stopping_before_the_lease_is_ours_never_starts_the_work() {
     let server = server();
     store(

@@ -125,7 +125,7 @@ impl ManagerBuilder {
         self
     }
 
-    /// Caches hold the objects of one namespace only.
+    /// Caches hold the objects of one namespace only. Those of kinds without namespaces hold all.
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
         self.namespace = Some(namespace.into());
         self
