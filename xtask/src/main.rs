@@ -2,10 +2,11 @@
 //!
 //! `cargo xtask tidy` checks the shape of the tree, `cargo xtask bench` measures it against its
 //! peers, `cargo xtask envtest` gives a real control plane to test against, `cargo xtask atlas` makes
-//! the facts about the built-in types of Kubernetes.
+//! the facts about the built-in types of Kubernetes, `cargo xtask docs` the reference of the book.
 
 mod atlas;
 mod bench;
+mod docs;
 mod envtest;
 mod tidy;
 
@@ -14,8 +15,9 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask TASK
 
-  tidy                              check the crate graph, forbidden calls and stray TODOs
+  tidy                              check the crate graph, examples, forbidden calls and stray TODOs
   atlas [--check]                   make the facts about the built-in types of Kubernetes
+  docs                              write the pages of the book that come from the code
   bench NAME [--peers]              measure, and print a table and one line of JSON
   envtest build|up|down|run -- CMD  a real Kubernetes control plane on loopback
 ";
@@ -30,6 +32,7 @@ fn main() -> ExitCode {
         "tidy" => tidy::run(rest),
         "atlas" => atlas::run(rest),
         "bench" => bench::run(rest),
+        "docs" => docs::run(rest),
         "envtest" => envtest::run(rest),
         _ => {
             eprint!("unknown task {task:?}\n{USAGE}");

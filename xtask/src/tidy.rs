@@ -1,5 +1,6 @@
 //! `cargo xtask tidy`: what the compiler cannot see about the shape of the tree.
 
+mod examples;
 mod graph;
 mod text;
 
@@ -22,6 +23,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<ExitCode> {
 
 fn check(root: &Path) -> anyhow::Result<Vec<String>> {
     let mut breaches = graph::check(root)?;
+    breaches.extend(examples::check(root)?);
     breaches.extend(text::check(root)?);
     Ok(breaches)
 }

@@ -9,6 +9,7 @@ mod show;
 mod text;
 mod time;
 mod url;
+mod zone;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -28,7 +29,8 @@ pub(crate) use convert::from_doc;
 pub(crate) use net::parse_ip;
 pub(crate) use semver::normalized;
 pub(crate) use show::{double_text, show};
-pub(crate) use time::{duration_text, parse_duration, parse_timestamp, zone_offset};
+pub(crate) use time::{duration_text, parse_duration, parse_timestamp};
+pub(crate) use zone::zone_offset;
 
 use crate::decl::Decl;
 use crate::format::Format;

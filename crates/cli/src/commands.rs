@@ -15,6 +15,7 @@ mod version;
 mod why;
 
 pub(crate) use apply::Arguments as Apply;
+pub(crate) use connect::explain_config;
 pub(crate) use delete::Arguments as Delete;
 pub(crate) use describe::Arguments as Describe;
 pub(crate) use events::Arguments as Events;

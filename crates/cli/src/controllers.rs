@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use clap::Args;
 use windlass_controllers::catalog::{self, Settings};
-use windlass_runtime::{ConcurrencyFlags, Flags};
+use windlass_runtime::{BuildError, ConcurrencyFlags, Flags};
+
+use crate::commands::explain_config;
 
 /// The name of the Lease, of the user agent and of events.
 const NAME: &str = "windlass-controllers";
@@ -40,10 +42,18 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         .enable_all()
         .build()?;
     runtime.block_on(async {
-        let manager = arguments.flags.builder(NAME).await?.build()?;
+        let builder = arguments.flags.builder(NAME).await.map_err(explain)?;
+        let manager = builder.build()?;
         for entry in chosen {
             entry.add_to(&manager, &settings);
         }
         Ok(manager.run().await?)
     })
+}
+
+fn explain(error: BuildError) -> anyhow::Error {
+    match error {
+        BuildError::Config(error) => explain_config(error),
+        error => error.into(),
+    }
 }

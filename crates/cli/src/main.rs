@@ -6,8 +6,11 @@
 mod background;
 mod commands;
 mod controllers;
+mod demo;
 mod held;
 mod merge;
+#[cfg(test)]
+mod reference;
 mod serve;
 mod shutdown;
 mod up;
@@ -88,7 +91,7 @@ fn usage(error: &clap::Error) -> ExitCode {
 fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Up(arguments) => {
-            log("info");
+            log(arguments.log_level());
             up::run(&arguments)
         }
         Command::Server(arguments) => {

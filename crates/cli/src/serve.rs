@@ -1,5 +1,6 @@
 //! The server of `up` and `server`: opened, listening, and announced by a kubeconfig.
 
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -7,8 +8,10 @@ use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use windlass_core::Env;
 use windlass_server::{
-    Admission, Certificates, Listening, Server, ServerOptions, kubeconfig, serve,
+    Admission, Certificates, Listening, ServeError, Server, ServerError, ServerOptions, kubeconfig,
+    serve,
 };
+use windlass_store::OpenError;
 
 use crate::held::Held;
 use crate::merge;
@@ -105,9 +108,11 @@ impl ServeArguments {
         });
         let mut options = self.options(&env);
         options.admission = admission;
-        let server = Server::open(options).await?;
+        let server = Server::open(options).await;
+        let server = server.map_err(|error| self.explain_open(error))?;
         let certificates = certificates.await??;
-        let listening = serve(server.clone(), self.listen, &certificates, &hosts).await?;
+        let listening = serve(server.clone(), self.listen, &certificates, &hosts).await;
+        let listening = listening.map_err(explain_serve)?;
         let url = format!("https://{}", listening.address());
         let path = self.kubeconfig.clone();
         let path = path.unwrap_or_else(|| self.data.join("kubeconfig"));
@@ -129,6 +134,19 @@ impl ServeArguments {
         })
     }
 
+    /// What somebody can do about data that cannot be opened.
+    fn explain_open(&self, error: ServerError) -> anyhow::Error {
+        let hint = match &error {
+            ServerError::Store(OpenError::Newer { .. }) => format!(
+                "data directory {} was written by a newer windlass; use that one, or choose \
+                 another directory with --data",
+                self.data.display()
+            ),
+            _ => format!("data directory {} cannot be used", self.data.display()),
+        };
+        anyhow::Error::new(error).context(hint)
+    }
+
     fn options(&self, env: &Env) -> ServerOptions {
         let mut options = match self.memory {
             true => ServerOptions::memory(env.clone()),
@@ -139,6 +157,21 @@ impl ServeArguments {
             Durability::None => windlass_store::Durability::None,
         };
         options
+    }
+}
+
+/// What somebody can do about an address that cannot be listened on.
+fn explain_serve(error: ServeError) -> anyhow::Error {
+    let is_taken = matches!(
+        &error,
+        ServeError::Listen { source, .. } if source.kind() == ErrorKind::AddrInUse
+    );
+    let error = anyhow::Error::new(error);
+    match is_taken {
+        true => error.context(
+            "the port is taken; choose another with --listen, or leave it out for any free one",
+        ),
+        false => error,
     }
 }
 

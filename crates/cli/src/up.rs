@@ -1,18 +1,20 @@
 //! `windlass up`: a server and its controllers. `windlass server`: the server alone.
 
+use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use clap::Args;
 use tokio::task::JoinHandle;
 use windlass_client::RestOptions;
 use windlass_controllers::catalog::{self, Settings};
-use windlass_controllers::service_account;
+use windlass_controllers::{node, service_account};
 use windlass_core::{Env, Key};
 use windlass_runtime::{Manager, Shutdown};
 use windlass_server::{Admission, Server, User};
 use windlass_testing::transport_to;
 
 use crate::background;
+use crate::demo;
 use crate::serve::{self, Serving};
 use crate::shutdown::Signals;
 
@@ -36,9 +38,21 @@ pub(crate) struct Arguments {
     /// How many devices each node has, for ResourceClaims.
     #[arg(long, value_name = "NUMBER", default_value_t = 8)]
     devices: usize,
+    /// Apply a Deployment and pods that ask for devices, and show what becomes of them.
+    #[arg(long)]
+    demo: bool,
     /// Go to the background once it serves; `windlass down` ends it.
     #[arg(long)]
     detach: bool,
+}
+
+impl Arguments {
+    /// What is logged unless the environment says otherwise. Lines between those of a live picture
+    /// would spoil it.
+    pub(crate) fn log_level(&self) -> &'static str {
+        let is_live = self.demo && std::io::stdout().is_terminal();
+        if is_live { "error" } else { "info" }
+    }
 }
 
 /// Runs a server and its controllers until a signal comes.
@@ -52,9 +66,20 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         let serving = arguments.serve.open(admission(&chosen)).await?;
         let settings = settings(arguments, &serving);
         let controllers = Controllers::start(&serving.server, &serving.env, &chosen, &settings)?;
-        serving.announce(&hints(&serving));
+        serving.announce(&match arguments.demo {
+            // It has its own, for when there is something to see.
+            true => String::new(),
+            false => hints(&serving),
+        });
+        let demo = arguments.demo.then(|| {
+            let has_nodes = chosen.iter().any(|entry| entry.name == node::NAME);
+            demo::start(&serving, if has_nodes { arguments.nodes } else { 0 })
+        });
         let stop = async move {
             signals.requested().await;
+            if let Some(demo) = demo {
+                demo.abort();
+            }
             // Controllers first: they would take the end of the server for a failure.
             controllers.stop().await;
         };

@@ -18,7 +18,7 @@ use bytes::Bytes;
 use futures_core::Stream;
 use http_body_util::Full;
 use tower::{Layer, Service, ServiceExt};
-use windlass_core::Doc;
+use windlass_core::{Doc, doc};
 
 use crate::watch::{WatchError, WatchEvent};
 
@@ -66,6 +66,19 @@ pub struct DocList {
     pub metadata: Doc,
     /// The items.
     pub items: Box<dyn Iterator<Item = Doc> + Send>,
+}
+
+impl DocList {
+    /// The list as one document, as it would be on the wire.
+    #[must_use]
+    pub fn into_doc(self) -> Doc {
+        doc!({
+            "apiVersion": self.api_version,
+            "kind": self.kind,
+            "metadata": self.metadata,
+            "items": self.items.collect::<Vec<Doc>>(),
+        })
+    }
 }
 
 /// The events of a watch, as documents.

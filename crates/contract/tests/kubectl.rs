@@ -1,8 +1,9 @@
 //! Real kubectl on both servers: sessions of commands and what they print.
 //!
 //! A session is a text file. A line with `$` runs in a shell, lines with `>` go on with it, and
-//! what follows is what it prints, with a last line such as `[1]` if it fails. What differs from
-//! run to run is replaced by a word: see [`normal`]. Lines with `#` are for people.
+//! what follows is what it prints, with a last line such as `[1]` if it fails. Where a kubectl of
+//! an older minor version prints something else, a line such as `@1.34` and its output follow. What
+//! differs from run to run is replaced by a word: see [`normal`]. Lines with `#` are for people.
 //!
 //! A session that prints something else is left in full in the build's directory for temporary
 //! files.
@@ -13,7 +14,7 @@ use std::process::Command;
 
 use windlass_contract::{embedded_kubeconfig, real_kubeconfig};
 use windlass_core::Env;
-use windlass_envtest::{Assets, ControlPlane, Options};
+use windlass_envtest::{Assets, ControlPlane, KUBERNETES_VERSION, OLDER_KUBECTLS, Options};
 use windlass_testing::Cluster;
 
 /// What kubectl does with a server alone.
@@ -28,6 +29,30 @@ fn embedded_server_prints_what_is_expected() {
 fn real_server_prints_what_is_expected() {
     if let Some(kubeconfig) = real_kubeconfig() {
         check("real", kubeconfig, SERVER);
+    }
+}
+
+#[test]
+fn embedded_server_prints_what_is_expected_to_the_last_kubectl() {
+    check_with(OLDER_KUBECTLS[0], "embedded", embedded_kubeconfig(), SERVER);
+}
+
+#[test]
+fn real_server_prints_what_is_expected_to_the_last_kubectl() {
+    if let Some(kubeconfig) = real_kubeconfig() {
+        check_with(OLDER_KUBECTLS[0], "real", kubeconfig, SERVER);
+    }
+}
+
+#[test]
+fn embedded_server_prints_what_is_expected_to_the_kubectl_before_the_last() {
+    check_with(OLDER_KUBECTLS[1], "embedded", embedded_kubeconfig(), SERVER);
+}
+
+#[test]
+fn real_server_prints_what_is_expected_to_the_kubectl_before_the_last() {
+    if let Some(kubeconfig) = real_kubeconfig() {
+        check_with(OLDER_KUBECTLS[1], "real", kubeconfig, SERVER);
     }
 }
 
@@ -76,27 +101,66 @@ fn embedded_cluster_prints_what_is_expected() {
 }
 
 /// One command of a session.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 struct Step {
     command: String,
     output: String,
+    /// What other kubectls print instead, by minor version.
+    older: Vec<(String, String)>,
+}
+
+impl Step {
+    /// What some version of kubectl should print.
+    fn expected(&self, version: &str) -> &str {
+        let minor = minor(version);
+        let older = self.older.iter().find(|(older, _)| older == minor);
+        older.map_or(&self.output, |(_, output)| output)
+    }
+}
+
+/// The version without its last number.
+fn minor(version: &str) -> &str {
+    version.rsplit_once('.').map_or(version, |(minor, _)| minor)
 }
 
 /// Runs a session and demands what it says.
 fn check(name: &str, kubeconfig: &str, session: &str) {
-    let Ok(assets) = Assets::find() else {
-        println!("skipped: there is no kubectl");
+    check_with(KUBERNETES_VERSION, name, kubeconfig, session);
+}
+
+/// The directory with some version of kubectl, or `None` with one printed line.
+fn binaries(version: &str) -> Option<PathBuf> {
+    let found = match version {
+        KUBERNETES_VERSION => Assets::find().map(|assets| assets.directory().to_owned()),
+        older => Assets::older_kubectl(older),
+    };
+    let is_required = std::env::var_os("WINDLASS_REQUIRE_ENVTEST").is_some();
+    match found {
+        Ok(directory) => Some(directory),
+        Err(error) => {
+            assert!(!is_required, "{error}");
+            println!("skipped: {error}");
+            None
+        }
+    }
+}
+
+/// Runs a session with some version of kubectl.
+fn check_with(version: &str, server: &str, kubeconfig: &str, session: &str) {
+    let Some(binaries) = binaries(version) else {
         return;
     };
-    let place = Place::new(name, kubeconfig, assets.directory());
-    let expected = steps(session);
+    let name = format!("{server}-{}", minor(version).replace('.', "-"));
+    let place = Place::new(&name, kubeconfig, &binaries);
+    let steps = steps(session);
     let mut transcript = String::new();
     let mut faults = Vec::new();
-    for step in &expected {
+    for step in &steps {
         let output = place.run(&step.command);
         transcript += &format!("$ {}\n{output}", step.command.replace('\n', "\n> "));
-        if output != step.output {
-            let (command, expected) = (&step.command, &step.output);
+        let expected = step.expected(version);
+        if output != expected {
+            let command = &step.command;
             faults.push(format!(
                 "$ {command}\nexpected:\n{expected}printed:\n{output}"
             ));
@@ -106,9 +170,9 @@ fn check(name: &str, kubeconfig: &str, session: &str) {
     fs::write(&path, transcript).expect("the transcript is written");
     assert!(
         faults.is_empty(),
-        "{} of {} commands on the {name} server, see {}:\n{}",
+        "{} of {} commands of kubectl {version} on the {server} server, see {}:\n{}",
         faults.len(),
-        expected.len(),
+        steps.len(),
         path.display(),
         faults.join("\n")
     );
@@ -121,13 +185,19 @@ fn steps(session: &str) -> Vec<Step> {
         if let Some(command) = line.strip_prefix("$ ") {
             steps.push(Step {
                 command: command.to_owned(),
-                output: String::new(),
+                ..Step::default()
             });
         } else if let Some(step) = steps.last_mut() {
-            match line.strip_prefix("> ") {
-                Some(more) => step.command += &format!("\n{more}"),
-                None if line.starts_with('#') || line.is_empty() => {}
-                None => step.output += &format!("{line}\n"),
+            if let Some(more) = line.strip_prefix("> ") {
+                step.command += &format!("\n{more}");
+            } else if let Some(version) = line.strip_prefix('@') {
+                step.older.push((version.to_owned(), String::new()));
+            } else if !line.starts_with('#') && !line.is_empty() {
+                let output = match step.older.last_mut() {
+                    Some((_, output)) => output,
+                    None => &mut step.output,
+                };
+                *output += &format!("{line}\n");
             }
         }
     }
@@ -152,7 +222,7 @@ impl Place {
         let place = Self {
             directory,
             path: format!("{}:{path}", binaries.display()),
-            namespace: format!("kubectl-{}", std::process::id()),
+            namespace: format!("kubectl-{name}-{}", std::process::id()),
         };
         let namespace = &place.namespace;
         place.run(&format!("kubectl create namespace {namespace}"));
@@ -185,12 +255,24 @@ impl Place {
     }
 }
 
-/// A line without what differs from run to run: columns are one space apart, and ages, times,
+/// A line without what differs from run to run: columns are one space apart, and ages, dates, times,
 /// addresses, ids and colours are words.
 fn normal(line: &str) -> Option<String> {
     let plain = without_colours(line);
     let words: Vec<String> = plain.split_whitespace().map(word).collect();
+    let words = without_dates(words);
     (!words.is_empty()).then(|| format!("{}\n", words.join(" ")))
+}
+
+/// Words in which dates such as `Sun, 15 Nov 2026 TIME +0000` are one word.
+fn without_dates(mut words: Vec<String>) -> Vec<String> {
+    const WORDS: usize = 6;
+    const DAYS: [&str; 7] = ["Mon,", "Tue,", "Wed,", "Thu,", "Fri,", "Sat,", "Sun,"];
+    let is_date = |date: &[String]| DAYS.contains(&date[0].as_str()) && date[4] == "TIME";
+    while let Some(at) = words.windows(WORDS).position(is_date) {
+        words.splice(at..at + WORDS, ["DATE".to_owned()]);
+    }
+    words
 }
 
 fn word(word: &str) -> String {
@@ -288,12 +370,13 @@ fn without_colours(line: &str) -> String {
 
 #[test]
 fn session_is_commands_and_what_they_print() {
-    let session = "# about\n$ a\n> b\nout\n[1]\n\n$ c\n";
-    let step = |command: &str, output: &str| Step {
-        command: command.to_owned(),
-        output: output.to_owned(),
-    };
-    assert_eq!(steps(session), [step("a\nb", "out\n[1]\n"), step("c", "")]);
+    let session = "# about\n$ a\n> b\nout\n[1]\n@1.34\nold\n\n$ c\n";
+    let steps = steps(session);
+    let commands: Vec<&str> = steps.iter().map(|step| step.command.as_str()).collect();
+    assert_eq!(commands, ["a\nb", "c"]);
+    assert_eq!(steps[0].expected("1.36.4"), "out\n[1]\n");
+    assert_eq!(steps[0].expected("1.34.10"), "old\n");
+    assert_eq!(steps[1].expected("1.34.10"), "");
 }
 
 #[test]
@@ -305,5 +388,9 @@ fn what_differs_from_run_to_run_is_replaced() {
         Some("green\n".to_owned())
     );
     assert_eq!(normal("80:30123/TCP"), Some("80:PORT/TCP\n".to_owned()));
+    assert_eq!(
+        normal("At: Sun, 15 Nov 2026 01:02:03 +0000 b"),
+        Some("At: DATE b\n".to_owned())
+    );
     assert_eq!(normal(" "), None);
 }

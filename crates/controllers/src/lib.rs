@@ -2,7 +2,16 @@
 //!
 //! Each module is one controller of a Kubernetes control plane, under upstream's name: `NAME`,
 //! `Options` with upstream's defaults, and `add_to`, which adds it to a
-//! [`Manager`](windlass_runtime::Manager).
+//! [`Manager`](windlass_runtime::Manager). [`catalog`] has them all by name:
+//!
+//! ```
+//! use windlass_controllers::catalog;
+//!
+//! let chosen = catalog::select(&["*", "-namespace-controller"])?;
+//! assert!(chosen.iter().any(|entry| entry.name == "replicaset-controller"));
+//! assert!(chosen.iter().all(|entry| entry.name != "namespace-controller"));
+//! # Ok::<(), catalog::UnknownController>(())
+//! ```
 
 pub mod allocator;
 pub mod catalog;

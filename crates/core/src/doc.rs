@@ -48,7 +48,7 @@ pub use parse::{
 };
 pub use path::{Path, Segment};
 pub use ser::EncodeError;
-pub use yaml::YamlError;
+pub use yaml::{YamlDuplicate, YamlError};
 
 use intern::mix;
 use short::ShortStr;

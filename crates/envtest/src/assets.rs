@@ -8,7 +8,11 @@ use std::{
 /// The version of Kubernetes that `cargo xtask envtest build` builds.
 pub const KUBERNETES_VERSION: &str = "1.36.4";
 
-/// The binaries that `cargo xtask envtest build` builds.
+/// The older versions of which `cargo xtask envtest build` builds kubectl: the two minor versions
+/// before [`KUBERNETES_VERSION`], newest first.
+pub const OLDER_KUBECTLS: [&str; 2] = ["1.35.8", "1.34.10"];
+
+/// The binaries that `cargo xtask envtest build` builds of [`KUBERNETES_VERSION`].
 pub const BINARIES: [&str; 4] = [ETCD, APISERVER, CONTROLLER_MANAGER, KUBECTL];
 
 const ETCD: &str = "etcd";
@@ -30,7 +34,7 @@ pub struct Assets {
 #[non_exhaustive]
 pub enum AssetsError {
     /// The cache has no complete set of binaries.
-    #[error("no control plane in {}: run `cargo xtask envtest build`", directory.display())]
+    #[error("nothing is built in {}: run `cargo xtask envtest build`", directory.display())]
     NotBuilt {
         /// The directory that was searched.
         directory: PathBuf,
@@ -75,7 +79,29 @@ impl Assets {
     ///
     /// When the user has no cache directory.
     pub fn cache() -> Result<PathBuf, AssetsError> {
-        Ok(cache_directory()?.join(KUBERNETES_VERSION).join("bin"))
+        Self::cache_of(KUBERNETES_VERSION)
+    }
+
+    /// The directory in the user's cache for the binaries of one version.
+    ///
+    /// # Errors
+    ///
+    /// When the user has no cache directory.
+    pub fn cache_of(version: &str) -> Result<PathBuf, AssetsError> {
+        Ok(cache_directory()?.join(version).join("bin"))
+    }
+
+    /// The directory with kubectl of one of [`OLDER_KUBECTLS`].
+    ///
+    /// # Errors
+    ///
+    /// When it is not built.
+    pub fn older_kubectl(version: &str) -> Result<PathBuf, AssetsError> {
+        let directory = Self::cache_of(version)?;
+        match first_missing(&directory, &[KUBECTL]) {
+            None => Ok(directory),
+            Some(_) => Err(AssetsError::NotBuilt { directory }),
+        }
     }
 
     /// Binary distributions of these assets carry no controller manager, so it may be missing.
@@ -106,7 +132,12 @@ impl Assets {
         self.directory.join(APISERVER)
     }
 
-    pub(crate) fn controller_manager(&self) -> Result<PathBuf, AssetsError> {
+    /// The controllers of the same version as the server.
+    ///
+    /// # Errors
+    ///
+    /// When the directory has none.
+    pub fn controller_manager(&self) -> Result<PathBuf, AssetsError> {
         let path = self.directory.join(CONTROLLER_MANAGER);
         match path.is_file() {
             true => Ok(path),

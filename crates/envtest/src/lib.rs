@@ -40,7 +40,9 @@ mod shared;
 mod supervisor;
 mod wait;
 
-pub use assets::{Assets, AssetsError, BINARIES, KUBERNETES_VERSION, cache_directory};
+pub use assets::{
+    Assets, AssetsError, BINARIES, KUBERNETES_VERSION, OLDER_KUBECTLS, cache_directory,
+};
 pub use control_plane::{ControlPlane, Pids, StartError};
 pub use options::Options;
 pub use pki::PkiError;

@@ -6,6 +6,24 @@
 //! [`slow_start`], [`RefManager`], [`PodControl`], [`finalizer()`], [`LeaderElector`] and
 //! [`EventRecorder`].
 //!
+//! ```no_run
+//! use k8s_openapi::api::core::v1::ConfigMap;
+//! use windlass_cache::Obj;
+//! use windlass_runtime::{Action, Context, Controller, EventType, Manager, Result};
+//!
+//! async fn reconcile(map: Obj<ConfigMap>, cx: Context) -> Result<Action> {
+//!     cx.event(&map, EventType::Normal, "Seen", "a map was seen");
+//!     Ok(Action::done())
+//! }
+//!
+//! # async fn example() -> Result<()> {
+//! let manager = Manager::from_flags("map-watcher").await?;
+//! manager.add(Controller::of::<ConfigMap>(reconcile).workers(2));
+//! manager.run().await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! There is nothing here that knows a particular kind of object except the Lease, the Event and
 //! the Pod.
 

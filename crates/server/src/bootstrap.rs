@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use tokio::task::JoinSet;
-use windlass_core::{Doc, doc};
+use windlass_core::{Doc, Time, doc};
 
 use crate::auth;
 use crate::rest;
@@ -20,10 +20,21 @@ const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-no
 pub(crate) async fn run(server: &Server) -> Result<(), Status> {
     let mut tasks = JoinSet::new();
     let mut all = objects();
+    all.push((
+        "",
+        "v1",
+        "configmaps",
+        token_tracking(server.inner().env.now()),
+    ));
     if server.inner().admission.service_accounts {
         all.extend(service_accounts());
     }
     for (group, version, plural, object) in all {
+        let (namespace, name) = (object.meta().namespace(), object.meta().name());
+        let storage = &server.inner().storage;
+        if storage.find(group, plural, namespace, name).is_some() {
+            continue;
+        }
         let server = server.clone();
         tasks.spawn(
             async move { rest::create_at_start(&server, group, version, plural, object).await },
@@ -81,6 +92,20 @@ fn objects() -> Vec<(&'static str, &'static str, &'static str, Doc)> {
     objects
 }
 
+/// Since which day it is known when a token in a secret was last used.
+fn token_tracking(now: Time) -> Doc {
+    let now = now.to_string();
+    let day = now.split('T').next().unwrap_or_default();
+    doc!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {
+            "name": "kube-apiserver-legacy-service-account-token-tracking",
+            "namespace": "kube-system"
+        },
+        "data": { "since": day }
+    })
+}
+
 fn kubernetes_service() -> Doc {
     doc!({
         "apiVersion": "v1", "kind": "Service",
@@ -96,8 +121,13 @@ fn kubernetes_service() -> Doc {
     })
 }
 
-/// Says where the service of the server itself ends: at the address that it listens on.
-pub(crate) async fn publish(server: &Server, address: SocketAddr) -> Result<(), Status> {
+/// Says where the service of the server itself ends, which is the address that it listens on, and
+/// whose client certificates it trusts.
+pub(crate) async fn publish(
+    server: &Server,
+    address: SocketAddr,
+    authority: &str,
+) -> Result<(), Status> {
     let (ip, number) = (address.ip().to_string(), i64::from(address.port()));
     let family = if address.is_ipv4() { "IPv4" } else { "IPv6" };
     let port = doc!({ "name": "https", "port": number, "protocol": "TCP" });
@@ -122,7 +152,13 @@ pub(crate) async fn publish(server: &Server, address: SocketAddr) -> Result<(), 
     let endpoints = rest::set_at_start(server, "", "v1", "endpoints", endpoints, &["subsets"]);
     let fields = &["addressType", "endpoints", "ports"];
     let slice = rest::set_at_start(server, DISCOVERY, "v1", "endpointslices", slice, fields);
+    let trust = doc!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": { "name": "extension-apiserver-authentication", "namespace": "kube-system" },
+        "data": { "client-ca-file": authority }
+    });
+    let trust = rest::set_at_start(server, "", "v1", "configmaps", trust, &["data"]);
     // Together they cost one sync of the disk.
-    let (endpoints, slice) = tokio::join!(endpoints, slice);
-    endpoints.and(slice)
+    let (endpoints, slice, trust) = tokio::join!(endpoints, slice, trust);
+    endpoints.and(slice).and(trust)
 }

@@ -13,6 +13,7 @@
 //! A definition that is deleted stays until its last object is gone. Deliberately absent:
 //! conversion webhooks; with the strategy `Webhook` versions are served as if it were `None`.
 
+mod approval;
 mod correlate;
 mod decl;
 mod definition;

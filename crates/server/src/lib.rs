@@ -14,6 +14,22 @@
 //! There is one generic registry. A kind is one row, with optional hooks for its defaults, its
 //! validation and the few things that only it does; there is no handler per kind.
 //!
+//! ```no_run
+//! use windlass_core::Env;
+//! use windlass_server::{Certificates, Server, ServerOptions, kubeconfig, serve};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let env = Env::real();
+//! let server = Server::open(ServerOptions::memory(env.clone())).await?;
+//! let certificates = Certificates::in_memory(&[], &env)?;
+//! let listening = serve(server.clone(), "127.0.0.1:0".parse()?, &certificates, &[]).await?;
+//! let url = format!("https://{}", listening.address());
+//! println!("{}", kubeconfig(&url, &certificates, server.admin_token()));
+//! listening.run(std::future::pending()).await;
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! Deliberately absent: proxying, exec, attach and port-forward; nothing here runs containers.
 
 mod admission;

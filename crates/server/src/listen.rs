@@ -76,8 +76,8 @@ pub async fn serve(
     let address = listener.local_addr().map_err(listen)?;
     let config = tls::config(certificates).map_err(|error| ServeError::Tls(Box::new(error)))?;
     // A server whose disk fails still reads, and its clients know where it is.
-    if let Err(error) = bootstrap::publish(&server, address).await {
-        tracing::warn!(%error, "the endpoints of the server are not known to it");
+    if let Err(error) = bootstrap::publish(&server, address, &certificates.authority).await {
+        tracing::warn!(%error, "the address of the server is not published");
     }
     let local = [
         "localhost",

@@ -7,6 +7,16 @@
 //! means. [`Faults`] stands between a client and any transport, and decides for each call what
 //! goes wrong with it. [`Simulation`] runs a scenario again and again, and lets a process crash at
 //! each of its calls, or each call go wrong. [`TokioClock`] makes `Env` follow tokio's clock, which tests pause.
+//!
+//! ```
+//! use windlass_core::{Env, doc};
+//! use windlass_testing::ModelServer;
+//!
+//! let server = ModelServer::new(Env::seeded(1));
+//! let map = doc!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a" } });
+//! server.create("/api/v1/namespaces/default/configmaps", &map);
+//! assert_eq!(server.objects("configmaps").len(), 1);
+//! ```
 
 mod clock;
 #[cfg(feature = "cluster")]

@@ -165,3 +165,14 @@ async fn a_defined_kind_is_served_at_once() {
     let created = cluster.create_yaml(foo).await;
     assert_eq!(created[0].meta().name(), "a");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_list_can_be_read_by_its_path() {
+    let cluster = Cluster::start().await;
+    let client = cluster.client();
+    let list = client.get("/api/v1/namespaces").into_doc().await.unwrap();
+    assert_eq!(list.str_at("/kind"), "NamespaceList");
+    assert!(!list.at("/items").items().is_empty());
+    let bytes = client.get("/api/v1/namespaces").bytes().await.unwrap();
+    assert_eq!(Doc::parse(&bytes).unwrap(), list);
+}

@@ -2,7 +2,7 @@
 //! status tells how many of them are available.
 //!
 //! `cargo run -p windlass --example sample_controller` shows it on a cluster in this process, and
-//! ends. The same without the runtime is `sample_controller_by_hand` of `windlass-runtime`.
+//! ends. The same without the runtime is `sample_controller_by_hand`.
 
 #![expect(
     clippy::disallowed_names,
@@ -10,7 +10,8 @@
 )]
 
 use serde::{Deserialize, Serialize};
-use windlass::k8s_openapi::api::apps::v1::Deployment;
+use windlass::client::Propagation;
+use windlass::k8s_openapi::api::{apps::v1::Deployment, core::v1::Event};
 use windlass::prelude::*;
 use windlass::testing::Cluster;
 
@@ -73,6 +74,17 @@ metadata: { name: example-foo, namespace: default }
 spec: { deploymentName: example-foo, replicas: 2 }
 ";
 
+const FOREIGN: &str = "
+apiVersion: apps/v1
+kind: Deployment
+metadata: { name: theirs, namespace: default }
+spec:
+  selector: { matchLabels: { app: theirs } }
+  template:
+    metadata: { labels: { app: theirs } }
+    spec: { containers: [{ name: theirs, image: nginx }] }
+";
+
 async fn reconcile(foo: Obj<Foo>, cx: Context) -> Result<Action> {
     let spec = foo.decode()?.spec;
     let key = Key::new(foo.namespace(), &spec.deployment_name);
@@ -124,26 +136,19 @@ fn deployment_for(foo: &Obj<Foo>, spec: &FooSpec) -> Doc {
 
 #[tokio::main]
 async fn main() {
-    let cluster = Cluster::start().await;
+    // The built-in controllers, the scheduler and nodes that only pretend make the Deployment
+    // available.
+    let cluster = Cluster::builder().controllers(["*"]).start().await;
     cluster.define(FOOS).await;
     cluster.run(
         Controller::of::<Foo>(reconcile)
             .named("sample-controller")
             .owns::<Deployment>(),
     );
-    cluster.create_yaml(EXAMPLE).await;
-    let made = async |c: &Cluster| c.get::<Deployment>("default/example-foo").await;
-    cluster.until(async |c| made(c).await.is_some()).await;
+    let example = cluster.create_yaml(EXAMPLE).await.remove(0);
+    let is_made = async |c: &Cluster| c.get::<Deployment>("default/example-foo").await.is_some();
+    cluster.until(is_made).await;
     println!("Foo example-foo has its Deployment");
-
-    // There are no nodes in this cluster: somebody has to say that the pods are available.
-    let deployment = made(&cluster)
-        .await
-        .map(|deployment| deployment.doc().clone());
-    let ready = doc!({ "replicas": 2, "readyReplicas": 2, "availableReplicas": 2 });
-    cluster
-        .patch_status(&deployment.unwrap_or(Doc::NULL), ready)
-        .await;
     cluster
         .until(async |c| {
             let foo = c.get::<Foo>("default/example-foo").await;
@@ -151,4 +156,22 @@ async fn main() {
         })
         .await;
     println!("Foo example-foo says that 2 replicas are available");
+
+    // Somebody else's Deployment is left alone, and a person is told.
+    cluster.create_yaml(FOREIGN).await;
+    let is_told = async |c: &Cluster| {
+        let events = c.list::<Event>("default").await;
+        let reasons = events.iter().map(|event| event.doc().str_at("/reason"));
+        reasons
+            .into_iter()
+            .any(|reason| reason == "ErrResourceExists")
+    };
+    let theirs = cluster.patch(&example, doc!({ "spec": { "deploymentName": "theirs" } }));
+    let example = theirs.await;
+    cluster.until(is_told).await;
+    println!("Foo example-foo may not have the Deployment of somebody else");
+
+    cluster.delete(&example, Propagation::Background).await;
+    cluster.until(async |c| !is_made(c).await).await;
+    println!("the Deployment of Foo example-foo went with it");
 }

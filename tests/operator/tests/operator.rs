@@ -1,4 +1,5 @@
-//! The operator, on a cluster in the process of the test.
+//! The operator, on a cluster in the process of the test; on the cluster of the kubeconfig with
+//! `USE_EXISTING_CLUSTER=true`.
 
 use webapp_operator::{WebApp, controller};
 use windlass::k8s_openapi::api::core::v1::ConfigMap;
@@ -27,13 +28,14 @@ async fn a_web_app_becomes_ready_pods() {
 #[tokio::test(start_paused = true)]
 async fn settings_that_somebody_else_changes_are_put_right() {
     let cluster = cluster().await;
-    cluster.create_yaml(APP).await;
+    // Where both tests share one cluster each has its own WebApp.
+    cluster.create_yaml(&APP.replace("shop", "blog")).await;
     let color = async |c: &Cluster| {
-        let map = c.get::<ConfigMap>("default/shop").await;
+        let map = c.get::<ConfigMap>("default/blog").await;
         map.map(|map| map.doc().str_at("/data/color").to_owned())
     };
     cluster.until(async |c| color(c).await.as_deref() == Some("blue")).await;
-    let map = cluster.get::<ConfigMap>("default/shop").await.unwrap();
+    let map = cluster.get::<ConfigMap>("default/blog").await.unwrap();
     cluster.patch(map.doc(), doc!({ "data": { "color": "red" } })).await;
     cluster.until(async |c| color(c).await.as_deref() == Some("blue")).await;
 }

@@ -5,7 +5,6 @@
     reason = "the functions that tests share are tests as well"
 )]
 
-mod examples;
 mod faults;
 mod kinds;
 mod setup;

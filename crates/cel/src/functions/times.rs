@@ -99,7 +99,7 @@ fn part(args: &[Value], of: fn(Timestamp, i64) -> i64, unit: i64) -> Outcome {
     match args {
         [Value::Timestamp(time)] => Ok(Value::Int(of(*time, 0))),
         [Value::Timestamp(time), Value::String(zone)] => {
-            let offset = zone_offset(zone)
+            let offset = zone_offset(zone, *time)
                 .ok_or_else(|| EvalError::failed(format!("unknown time zone {}", &**zone)))?;
             Ok(Value::Int(of(*time, offset)))
         }

@@ -134,8 +134,8 @@ pub(crate) fn parse_timestamp(text: &str) -> Option<Timestamp> {
         return None;
     }
     let (nanos, zone) = fraction(&text[19..])?;
-    let seconds =
-        days_of(year, month, day) * DAY + hour * 3600 + minute * 60 + second - zone_offset(zone)?;
+    let seconds = days_of(year, month, day) * DAY + hour * 3600 + minute * 60 + second
+        - written_offset(zone)?;
     Timestamp::new(seconds, nanos)
 }
 
@@ -153,23 +153,21 @@ fn fraction(rest: &str) -> Option<(u32, &str)> {
     Some((nanos, &digits[end..]))
 }
 
-/// Seconds east of Greenwich of `Z`, `UTC` or `+01:00`.
-pub(crate) fn zone_offset(zone: &str) -> Option<i64> {
-    if matches!(zone, "Z" | "UTC" | "") {
-        return Some(0);
-    }
+/// Seconds east of Greenwich of `Z` or `+01:00`.
+fn written_offset(zone: &str) -> Option<i64> {
     let (sign, rest) = match zone.as_bytes().first()? {
+        b'Z' if zone.len() == 1 => return Some(0),
         b'+' => (1, &zone[1..]),
         b'-' => (-1, &zone[1..]),
-        _ => (1, zone),
+        _ => return None,
     };
     let (hours, minutes) = rest.split_once(':')?;
-    let hours: i64 = hours.parse().ok().filter(|hours| (0..24).contains(hours))?;
-    let minutes: i64 = minutes
-        .parse()
-        .ok()
-        .filter(|minutes| (0..60).contains(minutes))?;
-    Some(sign * (hours * 3600 + minutes * 60))
+    let number = |text: &str, limit: i64| -> Option<i64> {
+        let is_shaped = text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_digit());
+        let number = text.parse().ok().filter(|_| is_shaped)?;
+        (number < limit).then_some(number)
+    };
+    Some(sign * (number(hours, 24)? * 3600 + number(minutes, 60)? * 60))
 }
 
 impl fmt::Display for Timestamp {

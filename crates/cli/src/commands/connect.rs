@@ -67,13 +67,20 @@ impl Connection {
         if lookup.flag.is_none() && lookup.environment.is_none() && local.exists() {
             lookup.flag = Some(local.to_owned());
         }
-        match Config::find(&lookup).await {
-            Err(error @ ConfigError::NotFound { .. }) => Err(error).context(
-                "there is no cluster to talk to; start one with `windlass up`, or name a file \
-                 with --kubeconfig",
-            ),
-            found => Ok(found?),
-        }
+        Config::find(&lookup).await.map_err(explain_config)
+    }
+}
+
+/// A configuration that is missing, in the words of somebody who may have no cluster yet.
+pub(crate) fn explain_config(error: ConfigError) -> anyhow::Error {
+    let is_missing = matches!(error, ConfigError::NotFound { .. });
+    let error = anyhow::Error::new(error);
+    match is_missing {
+        true => error.context(
+            "there is no cluster to talk to; start one with `windlass up`, or name a file with \
+             --kubeconfig",
+        ),
+        false => error,
     }
 }
 
@@ -134,7 +141,12 @@ impl Session {
     pub(crate) fn explain(&self, error: Error) -> anyhow::Error {
         match error.cause() {
             Cause::Status(status) => {
-                anyhow::anyhow!("Error from server ({}): {}", status.reason, status.message)
+                let hint = match error.is_forbidden() {
+                    true => "; use another user with --context or --kubeconfig, or grant the right",
+                    false => "",
+                };
+                let (reason, message) = (&status.reason, &status.message);
+                anyhow::anyhow!("Error from server ({reason}): {message}{hint}")
             }
             Cause::Connection(_) => anyhow::Error::new(error).context(format!(
                 "the server {} cannot be reached; is it running?",

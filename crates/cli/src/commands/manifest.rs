@@ -23,7 +23,10 @@ pub(crate) fn read(files: &[PathBuf]) -> anyhow::Result<Vec<Manifest>> {
     for file in files {
         for file in expanded(file)? {
             let (text, source) = text(&file)?;
-            let objects = Doc::parse_yaml(&text).with_context(|| source.clone())?;
+            let objects = Doc::parse_yaml(&text).with_context(|| match tab(&text) {
+                Some(line) => format!("{source}: line {line} is indented by a tab; use spaces"),
+                None => source.clone(),
+            })?;
             for object in objects {
                 push(&mut manifests, object, &source)?;
             }
@@ -31,6 +34,13 @@ pub(crate) fn read(files: &[PathBuf]) -> anyhow::Result<Vec<Manifest>> {
     }
     anyhow::ensure!(!manifests.is_empty(), "no objects in the files");
     Ok(manifests)
+}
+
+/// The first line that begins with a tab, which is what most often ails YAML.
+fn tab(text: &str) -> Option<usize> {
+    let mut lines = text.lines();
+    let is_tabbed = |line: &str| line.trim_start_matches(' ').starts_with('\t');
+    lines.position(is_tabbed).map(|index| index + 1)
 }
 
 /// Adds an object, or the items of a list.

@@ -21,7 +21,7 @@ data:
   color: blue
 ";
 
-const DEPLOYMENT: &str = "\
+pub(crate) const DEPLOYMENT: &str = "\
 apiVersion: apps/v1
 kind: Deployment
 metadata:
@@ -41,7 +41,7 @@ async fn server() -> Binary {
 }
 
 /// Runs a command with a manifest on its standard input.
-fn with_input(server: &Binary, words: &[&str], text: &str) -> Outcome {
+pub(crate) fn with_input(server: &Binary, words: &[&str], text: &str) -> Outcome {
     let mut child = server
         .command(words)
         .stdin(Stdio::piped())
@@ -102,26 +102,6 @@ async fn one_bad_object_does_not_keep_the_others_back() {
          windlass: 1 of 2 objects were not applied\n"
     );
     assert_eq!(outcome.code, 1);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn yaml_with_a_tab_is_an_error_of_one_line_that_names_the_place() {
-    let server = server().await;
-    let outcome = with_input(
-        &server,
-        &["apply", "-f", "-"],
-        "kind: A\nmetadata:\n\tname: x\n",
-    );
-    assert_eq!(outcome.code, 1);
-    assert_eq!(outcome.stderr.lines().count(), 1, "{}", outcome.stderr);
-    assert!(
-        outcome
-            .stderr
-            .starts_with("windlass: standard input: invalid YAML: "),
-        "{}",
-        outcome.stderr
-    );
-    assert!(outcome.stderr.contains("line 3"), "{}", outcome.stderr);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -307,42 +287,6 @@ fn completion_scripts_know_the_commands() {
 }
 
 #[test]
-fn a_missing_kubeconfig_says_what_to_do() {
-    let directory = tempfile::tempdir().unwrap();
-    let outcome: Outcome = super::common::command(&["get", "pods"])
-        .current_dir(directory.path())
-        .env("HOME", directory.path())
-        .env_remove("KUBECONFIG")
-        .output()
-        .unwrap()
-        .into();
-    assert_eq!(outcome.code, 1);
-    assert_eq!(outcome.stderr.lines().count(), 1, "{}", outcome.stderr);
-    assert!(
-        outcome.stderr.starts_with(
-            "windlass: there is no cluster to talk to; start one with `windlass up`, or name a \
-             file with --kubeconfig: "
-        ),
-        "{}",
-        outcome.stderr
-    );
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_is_gone_is_named() {
-    let mut server = server().await;
-    server.stop();
-    let outcome = server.run(&["get", "pods"]);
-    assert_eq!(outcome.code, 1);
-    assert_eq!(outcome.stderr.lines().count(), 1, "{}", outcome.stderr);
-    assert!(
-        outcome.stderr.contains("cannot be reached; is it running?"),
-        "{}",
-        outcome.stderr
-    );
-}
-
-#[test]
 fn a_wrong_command_ends_with_one() {
     let outcome = super::common::run(&["frobnicate"]);
     assert_eq!(outcome.code, 1);
@@ -402,19 +346,6 @@ fn the_cluster_is_merged_into_the_own_kubeconfig() {
     let merged = std::fs::read_to_string(&own).unwrap();
     assert!(merged.contains("name: work\n"), "{merged}");
     assert!(merged.contains("current-context: windlass\n"), "{merged}");
-}
-
-#[test]
-fn a_port_that_is_taken_is_named() {
-    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = taken.local_addr().unwrap().to_string();
-    let data = tempfile::tempdir().unwrap();
-    let words = ["server", "--memory", "--listen", &address, "--data"];
-    let outcome = super::common::run(&[&words[..], &[data.path().to_str().unwrap()]].concat());
-    assert_eq!(outcome.code, 1);
-    assert_eq!(outcome.stderr.lines().count(), 1, "{}", outcome.stderr);
-    assert!(outcome.stderr.contains(&address), "{}", outcome.stderr);
-    assert!(outcome.stderr.contains("in use"), "{}", outcome.stderr);
 }
 
 #[test]

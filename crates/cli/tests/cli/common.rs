@@ -1,7 +1,7 @@
 //! The binary as a test uses it.
 
 use std::io::{BufRead as _, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 use tempfile::TempDir;
@@ -83,6 +83,11 @@ impl Binary {
             kubeconfig: line.strip_prefix("kubeconfig ").unwrap().into(),
             _data: data,
         }
+    }
+
+    /// The file that says how to reach this server.
+    pub(crate) fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
     }
 
     /// A command on this server.

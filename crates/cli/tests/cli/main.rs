@@ -4,4 +4,7 @@
 
 mod commands;
 mod common;
+mod errors;
+#[cfg(unix)]
+mod terminal;
 mod up;

@@ -285,7 +285,7 @@ impl Drop for Client {
 }
 
 /// Whether a language is there; if it must be, its absence fails the test.
-async fn is_there(program: &str) -> bool {
+pub(crate) async fn is_there(program: &str) -> bool {
     let version = if program == "go" {
         "version"
     } else {
@@ -302,12 +302,12 @@ async fn is_there(program: &str) -> bool {
 }
 
 /// The directory of the clients' sources.
-fn peers() -> PathBuf {
+pub(crate) fn peers() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/peers")
 }
 
 /// A directory that outlives the test, so that what was built once is built no more.
-fn built(name: &str) -> PathBuf {
+pub(crate) fn built(name: &str) -> PathBuf {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("clients");
     std::fs::create_dir_all(&directory).unwrap();
     directory.join(name)
@@ -344,7 +344,7 @@ async fn make_python() -> PathBuf {
     python
 }
 
-async fn succeed(command: &mut Command) {
+pub(crate) async fn succeed(command: &mut Command) {
     let status = command.status().await.unwrap();
     assert!(status.success(), "{command:?} ended with {status}");
 }

@@ -5,3 +5,4 @@
 mod clients;
 mod kill;
 mod process;
+mod upstream;

@@ -7,7 +7,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use windlass_client::{Config, DynamicClient, RestClient};
 
-/// A running `windlass server`. It is killed when this is dropped.
+/// A running `windlass server` or `windlass up`. It is killed when this is dropped.
 pub(crate) struct Process {
     child: Child,
     /// Where it listens, such as `127.0.0.1:1234`.
@@ -18,8 +18,18 @@ pub(crate) struct Process {
 impl Process {
     /// Starts a server on a data directory and an address, and returns when it serves.
     pub(crate) async fn start(data: &Path, listen: &str) -> Self {
+        Self::run(data, &["server", "--listen", listen]).await
+    }
+
+    /// Starts a server with controllers, and returns when it serves.
+    pub(crate) async fn up(data: &Path, flags: &[&str]) -> Self {
+        Self::run(data, &[&["up"], flags].concat()).await
+    }
+
+    async fn run(data: &Path, words: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_windlass"))
-            .args(["server", "--listen", listen, "--data"])
+            .args(words)
+            .arg("--data")
             .arg(data)
             .stdout(Stdio::piped())
             .kill_on_drop(true)

@@ -80,7 +80,8 @@ impl Answer {
         match self.content {
             Content::Body(_) => self.collect().await,
             Content::Doc(doc) => Ok(doc.to_json().into()),
-            Content::List(_) | Content::Events(_) => Err(super::not_json(self.name)),
+            Content::List(list) => Ok(list.into_doc().to_json().into()),
+            Content::Events(_) => Err(super::not_json(self.name)),
         }
     }
 
@@ -98,7 +99,8 @@ impl Answer {
                 let failed = |error| Error::new(Outcome::Unknown, name, Cause::Parse(error));
                 parse(&bytes, limit).map_err(failed)
             }
-            Content::List(_) | Content::Events(_) => Err(super::not_json(self.name)),
+            Content::List(list) => Ok(list.into_doc()),
+            Content::Events(_) => Err(super::not_json(self.name)),
         }
     }
 

@@ -12,7 +12,6 @@ mod log;
 mod auth;
 mod discovery;
 mod dynamic;
-mod examples;
 mod paging;
 mod restart;
 mod setup;

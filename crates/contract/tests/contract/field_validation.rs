@@ -12,6 +12,10 @@ cases![
     nested_unknown_field_is_named_in_full,
     duplicate_field_is_a_warning,
     strict_duplicate_field_is_refused,
+    duplicate_key_of_yaml_is_a_warning,
+    strict_duplicate_key_of_yaml_is_refused,
+    ignored_duplicate_key_of_yaml_is_overwritten_in_silence,
+    duplicate_key_of_applied_yaml_is_a_warning,
     strict_accepts_what_is_known,
     unknown_value_is_refused,
     update_warns_too,
@@ -174,4 +178,59 @@ async fn metadata_is_checked_too(t: &Scope) {
     answer
         .fails(400, "BadRequest")
         .mentions("unknown field \"metadata.color\"");
+}
+
+/// Keys that come twice: inside of each other, and beside a field that nobody knows.
+const TWICE: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  labels:\n    x: b\n  \
+                     labels:\n    x: c\n    x: d\ncolor: green\n";
+
+async fn create_twice(t: &Scope, validation: &str) -> windlass_contract::Answer {
+    let request = t.request(
+        Method::POST,
+        &format!("configmaps?fieldValidation={validation}"),
+    );
+    t.send(request.body("application/yaml", TWICE)).await
+}
+
+async fn duplicate_key_of_yaml_is_a_warning(t: &Scope) {
+    let answer = create_twice(t, "Warn").await;
+    assert_eq!(
+        answer.headers("warning"),
+        [
+            "299 - \"line 9: key \\\"x\\\" already set in map\"",
+            "299 - \"line 8: key \\\"labels\\\" already set in map\"",
+            "299 - \"unknown field \\\"color\\\"\""
+        ]
+    );
+    assert_eq!(answer.is(201).at("/metadata/labels/x"), "d");
+}
+
+async fn strict_duplicate_key_of_yaml_is_refused(t: &Scope) {
+    let answer = create_twice(t, "Strict").await;
+    answer.fails(400, "BadRequest").says(
+        "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: strict decoding error: yaml: \
+         unmarshal errors:\n  line 9: key \"x\" already set in map\n  line 8: key \"labels\" already \
+         set in map, unknown field \"color\"",
+    );
+    t.get("configmaps/a").await.fails(404, "NotFound");
+}
+
+async fn ignored_duplicate_key_of_yaml_is_overwritten_in_silence(t: &Scope) {
+    let answer = create_twice(t, "Ignore").await;
+    assert!(answer.headers("warning").is_empty());
+    assert_eq!(answer.is(201).at("/metadata/labels/x"), "d");
+}
+
+async fn duplicate_key_of_applied_yaml_is_a_warning(t: &Scope) {
+    let body =
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  k: \"1\"\n  k: \"2\"\n";
+    let path = "configmaps/a?fieldManager=me&fieldValidation=Warn";
+    let request = t.request(Method::PATCH, path);
+    let request = request.body("application/apply-patch+yaml", body);
+    let answer = t.send(request).await;
+    assert_eq!(
+        answer.headers("warning"),
+        ["299 - \"line 7: key \\\"k\\\" already set in map\""]
+    );
+    assert_eq!(answer.is(201).at("/data/k"), "2");
 }

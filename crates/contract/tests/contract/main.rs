@@ -17,6 +17,7 @@ mod dry_run;
 mod events;
 mod expired;
 mod field_validation;
+mod first_objects;
 mod kinds;
 mod kinds_fields;
 mod limit_ranges;

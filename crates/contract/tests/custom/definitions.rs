@@ -41,6 +41,7 @@ macro_rules! refused {
             definition_is_filled_in,
             status_begins_with_the_stored_version,
             group_of_kubernetes_needs_approval,
+            approval_is_a_condition,
             unknown_format_warns,
             kind_and_scope_cannot_change_once_established,
             stored_version_must_stay,
@@ -146,6 +147,53 @@ async fn group_of_kubernetes_needs_approval(t: &Scope) {
     t.create(&format!("{DEFINITIONS}?dryRun=All"), &approved)
         .await
         .is(201);
+}
+
+async fn approval_is_a_condition(t: &Scope) {
+    let group = format!("{}.kubernetes.io", t.namespace());
+    let crd = definition(&group, "gizmos", "Gizmo", &doc!({ "type": "object" }));
+    let say = |word: &str| {
+        let annotations = doc!({ "api-approved.kubernetes.io": word });
+        crd.set("/metadata/annotations", annotations)
+    };
+    let error = "metadata.annotations[api-approved.kubernetes.io]: Invalid value: \"https://\": protected groups must have \
+                 approval annotation \"api-approved.kubernetes.io\" with either a URL or a reason starting with \
+                 \"unapproved\", see https://github.com/kubernetes/enhancements/pull/1111";
+    refuse(t, &say("https://"), &[error]).await;
+    t.made(DEFINITIONS, &say("unapproved, a test")).await;
+    let path = format!("{DEFINITIONS}/gizmos.{group}");
+    let bypassed = (
+        "False",
+        "UnapprovedAnnotation",
+        "not approved: \"unapproved, a test\"",
+    );
+    until_approval(t, &path, bypassed).await;
+    let change = doc!({ "metadata": { "annotations": { "api-approved.kubernetes.io": "https://a.example/1" } } });
+    t.merge(&path, &change).await.is(200);
+    let approved = (
+        "True",
+        "ApprovedAnnotation",
+        "approved in https://a.example/1",
+    );
+    until_approval(t, &path, approved).await;
+}
+
+/// Waits for a condition that the real server sets in the background.
+async fn until_approval(t: &Scope, path: &str, expected: (&str, &str, &str)) {
+    for _ in 0..1000 {
+        let crd = t.get(path).await.is(200);
+        let conditions = crd.at("/status/conditions").items();
+        let is_approval =
+            |condition: &&Doc| condition.str_at("/type") == "KubernetesAPIApprovalPolicyConformant";
+        let shown = conditions.iter().find(is_approval).map(|condition| {
+            let (status, reason) = (condition.str_at("/status"), condition.str_at("/reason"));
+            (status, reason, condition.str_at("/message"))
+        });
+        if shown == Some(expected) {
+            return;
+        }
+    }
+    panic!("{path} does not get {expected:?}");
 }
 
 async fn unknown_format_warns(t: &Scope) {

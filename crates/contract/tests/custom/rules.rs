@@ -254,6 +254,7 @@ async fn libraries_are_there(t: &Scope) {
         "ip(self.i).family() == 4 && cidr('10.0.0.0/8').containsIP(self.i)",
         "self.l.all(x, x.startsWith('a')) && self.l.map(x, size(x)).sum() == 4 && sets.contains(self.l, ['ab'])",
         "self.t.getFullYear() == 2026 && self.d < duration('2h')",
+        "self.t.getHours() == 3 && self.t.getHours('Europe/Berlin') == 4 && self.t.getHours('-02:00') == 1",
         "self.?missing.orValue('none') == 'none'",
         "self.l.transformList(i, x, x + 'z') == ['abz', 'acz']",
         "!format.dns1123Label().validate(self.l[0]).hasValue()",

@@ -57,7 +57,8 @@ impl Servers {
     async fn serve(&mut self, address: SocketAddr, endpoints: Endpoints) -> Result<(), RunError> {
         let listener = TcpListener::bind(address).await;
         let listener = listener.map_err(|source| RunError::Listen { address, source })?;
-        tracing::info!(address = ?listener.local_addr(), "Serving {}", endpoints.describe());
+        let address = listener.local_addr().unwrap_or(address);
+        tracing::info!(%address, "Serving {}", endpoints.describe());
         let shutdown = self.shutdown.clone();
         self.tasks.spawn(async move {
             tokio::select! {

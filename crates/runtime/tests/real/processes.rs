@@ -38,7 +38,7 @@ struct Candidate(Child);
 
 impl Candidate {
     fn start(server: &ControlPlane, namespace: &str) -> Self {
-        let child = Command::new(example("pod_printer"))
+        let child = Command::new(example("candidate"))
             .env("KUBECONFIG", server.kubeconfig())
             .args([
                 "--metrics-bind-address=0",
@@ -73,7 +73,7 @@ impl Drop for Candidate {
 }
 
 async fn record(client: &RestClient, namespace: &str) -> LeaseRecord {
-    let path = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/pod-printer");
+    let path = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/candidate");
     match client.get(path).into_doc().await {
         Ok(lease) => LeaseRecord::from_lease(&lease),
         Err(_) => LeaseRecord::default(),

@@ -1,268 +1,233 @@
 //! The roles and bindings that exist from the first start.
+//!
+//! They are those of upstream, rule by rule, so that upstream's own controllers find the rights
+//! that they were written for. `policy.txt` says them in one line each.
 
-use windlass_core::{Doc, doc};
+use std::sync::LazyLock;
 
-const READ: &[&str] = &["get", "list", "watch"];
-const WRITE: &[&str] = &[
-    "create",
-    "delete",
-    "deletecollection",
-    "get",
-    "list",
-    "patch",
-    "update",
-    "watch",
-];
+use windlass_core::{Doc, Object, doc};
 
-/// Resources that the users of a namespace work with, besides secrets and access rights.
-const CONTENTS: &[(&str, &[&str])] = &[
-    (
-        "",
-        &[
-            "bindings",
-            "configmaps",
-            "endpoints",
-            "events",
-            "limitranges",
-            "persistentvolumeclaims",
-            "persistentvolumeclaims/status",
-            "pods",
-            "pods/log",
-            "pods/status",
-            "replicationcontrollers",
-            "replicationcontrollers/scale",
-            "replicationcontrollers/status",
-            "resourcequotas",
-            "resourcequotas/status",
-            "serviceaccounts",
-            "services",
-            "services/status",
-        ],
-    ),
-    (
-        "apps",
-        &[
-            "controllerrevisions",
-            "daemonsets",
-            "daemonsets/status",
-            "deployments",
-            "deployments/scale",
-            "deployments/status",
-            "replicasets",
-            "replicasets/scale",
-            "replicasets/status",
-            "statefulsets",
-            "statefulsets/scale",
-            "statefulsets/status",
-        ],
-    ),
-    (
-        "autoscaling",
-        &[
-            "horizontalpodautoscalers",
-            "horizontalpodautoscalers/status",
-        ],
-    ),
-    (
-        "batch",
-        &["cronjobs", "cronjobs/status", "jobs", "jobs/status"],
-    ),
-    ("discovery.k8s.io", &["endpointslices"]),
-    (
-        "networking.k8s.io",
-        &["ingresses", "ingresses/status", "networkpolicies"],
-    ),
-    (
-        "policy",
-        &["poddisruptionbudgets", "poddisruptionbudgets/status"],
-    ),
-    (
-        "resource.k8s.io",
-        &[
-            "resourceclaims",
-            "resourceclaims/status",
-            "resourceclaimtemplates",
-        ],
-    ),
-];
+const POLICY: &str = include_str!("policy.txt");
+const GROUP: &str = "rbac.authorization.k8s.io";
+/// The label of a role whose rules another one takes in, up to the other's name.
+const AGGREGATE: &str = "rbac.authorization.k8s.io/aggregate-to-";
+
+/// A role of the policy.
+#[derive(Debug, Default)]
+struct Role {
+    namespace: String,
+    name: String,
+    /// The role that takes in the rules of this one.
+    part_of: Option<String>,
+    /// Whether the rules are those of the roles that are part of this one.
+    is_sum: bool,
+    rules: Vec<Doc>,
+}
 
 /// Every role and binding, with the plural it is stored under.
 pub(crate) fn objects() -> Vec<(&'static str, Doc)> {
-    let mut objects = vec![
-        role(
-            "cluster-admin",
-            vec![rule(&["*"], &["*"], &["*"]), paths(&["*"], &["*"])],
-        ),
-        role(
-            "admin",
-            [contents(WRITE), edit_extras(), access_rights()].concat(),
-        ),
-        role("edit", [contents(WRITE), edit_extras()].concat()),
-        role(
-            "view",
-            [contents(READ), vec![rule(READ, &[""], &["namespaces"])]].concat(),
-        ),
-        role("system:discovery", vec![paths(&["get"], DISCOVERY_PATHS)]),
-        role(
-            "system:public-info-viewer",
-            vec![paths(&["get"], PUBLIC_PATHS)],
-        ),
-        role("system:basic-user", basic_user()),
-        role(
-            "system:kube-controller-manager",
-            vec![rule(&["*"], &["*"], &["*"])],
-        ),
-        role("system:kube-scheduler", scheduler()),
-    ];
-    objects.extend([
-        binding("cluster-admin", &[("Group", "system:masters")]),
-        binding("system:discovery", &[("Group", "system:authenticated")]),
-        binding("system:basic-user", &[("Group", "system:authenticated")]),
-        binding(
-            "system:public-info-viewer",
-            &[
-                ("Group", "system:authenticated"),
-                ("Group", "system:unauthenticated"),
-            ],
-        ),
-        binding(
-            "system:kube-controller-manager",
-            &[("User", "system:kube-controller-manager")],
-        ),
-        binding(
-            "system:kube-scheduler",
-            &[("User", "system:kube-scheduler")],
-        ),
-    ]);
+    /// Read once: tests open many servers in one process.
+    static OBJECTS: LazyLock<Vec<(&str, Doc)>> = LazyLock::new(|| read(POLICY));
+    OBJECTS.clone()
+}
+
+fn read(policy: &str) -> Vec<(&'static str, Doc)> {
+    let mut roles: Vec<Role> = Vec::new();
+    let mut objects = Vec::new();
+    for line in policy.lines().filter(|line| !line.starts_with('#')) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match (words.as_slice(), roles.last_mut()) {
+            (["role", name], _) => roles.push(cluster_role(name, None)),
+            (["role", name, "for", other], _) => roles.push(cluster_role(name, Some(other))),
+            (["role", namespace, name], _) => roles.push(Role {
+                namespace: (*namespace).to_owned(),
+                ..cluster_role(name, None)
+            }),
+            (["bind", name], _) => objects.push(cluster_binding(name, "")),
+            (["bind", name, subjects], _) => objects.push(cluster_binding(name, subjects)),
+            (["bind", namespace, name, role, subjects], _) => {
+                objects.push(local_binding(namespace, name, role, subjects));
+            }
+            (["from", _], Some(role)) => role.is_sum = true,
+            ([verbs, rest @ ..], Some(role)) => role.rules.push(rule(verbs, rest)),
+            _ => {}
+        }
+    }
+    let sums: Vec<Doc> = roles.iter().map(|role| sum(&roles, role).into()).collect();
+    let roles = roles.iter().zip(sums);
+    objects.extend(roles.map(|(role, rules)| role_object(role, &rules)));
     objects
 }
 
-const PUBLIC_PATHS: &[&str] = &["/healthz", "/livez", "/readyz", "/version", "/version/"];
-const DISCOVERY_PATHS: &[&str] = &[
-    "/api",
-    "/api/*",
-    "/apis",
-    "/apis/*",
-    "/healthz",
-    "/livez",
-    "/openapi",
-    "/openapi/*",
-    "/readyz",
-    "/version",
-    "/version/",
-];
-
-fn contents(verbs: &[&str]) -> Vec<Doc> {
-    CONTENTS
-        .iter()
-        .map(|(group, resources)| rule(verbs, &[group], resources))
-        .collect()
+fn cluster_role(name: &str, part_of: Option<&str>) -> Role {
+    Role {
+        name: name.to_owned(),
+        part_of: part_of.map(str::to_owned),
+        ..Role::default()
+    }
 }
 
-fn edit_extras() -> Vec<Doc> {
-    vec![
-        rule(WRITE, &[""], &["secrets"]),
-        rule(
-            &["create"],
-            &[""],
-            &["pods/eviction", "serviceaccounts/token"],
-        ),
-        rule(&["impersonate"], &[""], &["serviceaccounts"]),
-        rule(WRITE, &["coordination.k8s.io"], &["leases"]),
-        rule(READ, &[""], &["namespaces"]),
-    ]
+fn rule(verbs: &str, rest: &[&str]) -> Doc {
+    let verbs = list(verbs);
+    match rest {
+        [groups, resources, names @ ..] => {
+            let rule = doc!({
+                "verbs": verbs, "apiGroups": (list(groups)), "resources": (list(resources))
+            });
+            match (names, rule.as_object()) {
+                ([names, ..], Some(rule)) => rule.with("resourceNames", list(names)).into(),
+                _ => rule,
+            }
+        }
+        _ => doc!({ "verbs": verbs, "nonResourceURLs": (list(rest.first().unwrap_or(&""))) }),
+    }
 }
 
-fn access_rights() -> Vec<Doc> {
-    vec![
-        rule(
-            WRITE,
-            &["rbac.authorization.k8s.io"],
-            &["rolebindings", "roles"],
-        ),
-        rule(
-            &["create"],
-            &["authorization.k8s.io"],
-            &["localsubjectaccessreviews"],
-        ),
-    ]
+/// Words between commas; a hyphen is the empty one.
+fn list(words: &str) -> Doc {
+    let word = |word: &str| Doc::from(if word == "-" { "" } else { word });
+    words.split(',').map(word).collect::<Vec<Doc>>().into()
 }
 
-fn basic_user() -> Vec<Doc> {
-    let reviews = ["selfsubjectaccessreviews", "selfsubjectrulesreviews"];
-    vec![
-        rule(&["create"], &["authorization.k8s.io"], &reviews),
-        rule(
-            &["create"],
-            &["authentication.k8s.io"],
-            &["selfsubjectreviews"],
-        ),
-    ]
+/// The rules of a role: its own, or those of its parts in the order of their names, each once.
+fn sum(roles: &[Role], role: &Role) -> Vec<Doc> {
+    if !role.is_sum {
+        return role.rules.clone();
+    }
+    let mut rules: Vec<Doc> = Vec::new();
+    let is_part = |part: &&Role| part.part_of.as_ref() == Some(&role.name);
+    for part in roles.iter().filter(is_part) {
+        for rule in sum(roles, part) {
+            if !rules.contains(&rule) {
+                rules.push(rule);
+            }
+        }
+    }
+    rules
 }
 
-fn scheduler() -> Vec<Doc> {
-    vec![
-        rule(READ, &["*"], &["*"]),
-        rule(&["create"], &[""], &["bindings", "pods/binding"]),
-        rule(&["patch", "update"], &[""], &["pods/status"]),
-        rule(&["delete"], &[""], &["pods"]),
-        rule(
-            &["patch", "update"],
-            &["resource.k8s.io"],
-            &["resourceclaims", "resourceclaims/status"],
-        ),
-        rule(
-            &["create", "patch", "update"],
-            &["", "events.k8s.io"],
-            &["events"],
-        ),
-        rule(
-            &["create", "get", "update"],
-            &["coordination.k8s.io"],
-            &["leases"],
-        ),
-    ]
+fn role_object(role: &Role, rules: &Doc) -> (&'static str, Doc) {
+    let mut labels = bootstrapping();
+    if let Some(other) = &role.part_of {
+        labels = labels.with(&format!("{AGGREGATE}{other}"), Doc::from("true"));
+    }
+    let (kind, plural) = match role.namespace.as_str() {
+        "" => ("ClusterRole", "clusterroles"),
+        _ => ("Role", "roles"),
+    };
+    let metadata = metadata(&role.namespace, &role.name, labels);
+    let object = doc!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind,
+        "metadata": metadata, "rules": (rules.clone())
+    });
+    let label = format!("{AGGREGATE}{}", role.name);
+    let selector =
+        doc!({ "matchLabels": (Object::new(Vec::new()).with(&label, Doc::from("true"))) });
+    match (role.is_sum, object.as_object()) {
+        (true, Some(object)) => {
+            let aggregation = doc!({ "clusterRoleSelectors": [selector] });
+            (plural, object.with("aggregationRule", aggregation).into())
+        }
+        _ => (plural, object),
+    }
 }
 
-fn rule(verbs: &[&str], groups: &[&str], resources: &[&str]) -> Doc {
-    doc!({ "verbs": (list(verbs)), "apiGroups": (list(groups)), "resources": (list(resources)) })
+fn cluster_binding(name: &str, subjects: &str) -> (&'static str, Doc) {
+    let binding = doc!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+        "metadata": (metadata("", name, bootstrapping())),
+        "roleRef": { "apiGroup": GROUP, "kind": "ClusterRole", "name": name }
+    });
+    ("clusterrolebindings", with_subjects(binding, subjects))
 }
 
-fn paths(verbs: &[&str], paths: &[&str]) -> Doc {
-    doc!({ "verbs": (list(verbs)), "nonResourceURLs": (list(paths)) })
+fn local_binding(namespace: &str, name: &str, role: &str, subjects: &str) -> (&'static str, Doc) {
+    let binding = doc!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+        "metadata": (metadata(namespace, name, bootstrapping())),
+        "roleRef": { "apiGroup": GROUP, "kind": "Role", "name": role }
+    });
+    ("rolebindings", with_subjects(binding, subjects))
 }
 
-fn list(texts: &[&str]) -> Doc {
-    texts
-        .iter()
-        .map(|&text| Doc::from(text))
-        .collect::<Vec<_>>()
-        .into()
+fn with_subjects(binding: Doc, subjects: &str) -> Doc {
+    let subjects: Vec<Doc> = subjects.split(',').filter_map(subject).collect();
+    match binding.as_object() {
+        Some(object) if !subjects.is_empty() => object.with("subjects", subjects.into()).into(),
+        _ => binding,
+    }
 }
 
-fn metadata(name: &str) -> Doc {
-    doc!({
-        "name": name,
-        "annotations": { "rbac.authorization.kubernetes.io/autoupdate": "true" },
-        "labels": { "kubernetes.io/bootstrapping": "rbac-defaults" }
+fn subject(text: &str) -> Option<Doc> {
+    let (kind, name) = text.split_once('=')?;
+    Some(match kind {
+        "user" => doc!({ "apiGroup": GROUP, "kind": "User", "name": name }),
+        "group" => doc!({ "apiGroup": GROUP, "kind": "Group", "name": name }),
+        _ => {
+            let (namespace, name) = name.split_once('/')?;
+            doc!({ "kind": "ServiceAccount", "name": name, "namespace": namespace })
+        }
     })
 }
 
-fn role(name: &str, rules: Vec<Doc>) -> (&'static str, Doc) {
-    let role = doc!({
-        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
-        "metadata": (metadata(name)), "rules": rules
-    });
-    ("clusterroles", role)
+fn bootstrapping() -> Object {
+    Object::new(Vec::new()).with("kubernetes.io/bootstrapping", Doc::from("rbac-defaults"))
 }
 
-fn binding(role: &str, subjects: &[(&str, &str)]) -> (&'static str, Doc) {
-    let subject = |(kind, name): &(&str, &str)| doc!({ "apiGroup": "rbac.authorization.k8s.io", "kind": *kind, "name": *name });
-    let subjects: Vec<Doc> = subjects.iter().map(subject).collect();
-    let binding = doc!({
-        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
-        "metadata": (metadata(role)), "subjects": subjects,
-        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role }
+fn metadata(namespace: &str, name: &str, labels: Object) -> Doc {
+    let metadata = doc!({
+        "name": name,
+        "annotations": { "rbac.authorization.kubernetes.io/autoupdate": "true" },
+        "labels": labels
     });
-    ("clusterrolebindings", binding)
+    match (namespace, metadata.as_object()) {
+        ("", _) | (_, None) => metadata,
+        (_, Some(known)) => known.with("namespace", Doc::from(namespace)).into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sum_has_each_rule_of_its_parts_once() {
+        let policy = "\
+            role all\n  from all\n\
+            role one for all\n  get - pods\n\
+            role two for all\n  get - pods\n  list apps deployments a,b\n";
+        let objects = read(policy);
+        let all = &objects[0].1;
+        assert_eq!(all.at("/rules").items().len(), 2);
+        assert_eq!(all.at("/rules/0/apiGroups"), &doc!([""]));
+        assert_eq!(all.at("/rules/1/resourceNames"), &doc!(["a", "b"]));
+        let label = "rbac.authorization.k8s.io/aggregate-to-all";
+        let selector = all.at("/aggregationRule/clusterRoleSelectors/0/matchLabels");
+        assert_eq!(selector.get(label), Some(&Doc::from("true")));
+        let labels = objects[1].1.at("/metadata/labels");
+        assert_eq!(labels.get(label), Some(&Doc::from("true")));
+    }
+
+    #[test]
+    fn every_binding_of_the_policy_names_a_role() {
+        let objects = read(POLICY);
+        let is_role = |kind: &str, namespace: &str, name: &str| {
+            objects.iter().any(|(_, role)| {
+                role.str_at("/kind") == kind
+                    && role.meta().namespace() == namespace
+                    && role.meta().name() == name
+            })
+        };
+        for (plural, binding) in objects
+            .iter()
+            .filter(|(plural, _)| plural.ends_with("bindings"))
+        {
+            let (kind, name) = (
+                binding.str_at("/roleRef/kind"),
+                binding.str_at("/roleRef/name"),
+            );
+            let namespace = binding.meta().namespace();
+            assert!(is_role(kind, namespace, name), "{plural} {name}");
+        }
+    }
 }

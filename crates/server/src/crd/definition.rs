@@ -2,6 +2,7 @@
 
 use windlass_core::{Doc, Object, names};
 
+use super::approval;
 use super::expressions;
 use super::path::JsonPath;
 use super::schema::{self, Node};
@@ -14,7 +15,6 @@ use crate::field::{FieldErrors, FieldPath};
 const SELECTABLE_FIELDS_LIMIT: usize = 8;
 /// The longest warning about a version.
 const WARNING_BYTES_MAX: usize = 256;
-const APPROVED: &str = "api-approved.kubernetes.io";
 const COLUMN_TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
 const COLUMN_FORMATS: [&str; 8] = [
     "byte",
@@ -58,7 +58,7 @@ pub(super) fn validate(crd: &Doc, errors: &mut FieldErrors) {
     names_of(spec.at("/names"), &path.child("names"), errors);
     conversion(spec.at("/conversion"), &path.child("conversion"), errors);
     stored_versions(crd, errors);
-    approval(crd, errors);
+    approval::validate(crd, errors);
     if *spec.at("/preserveUnknownFields") == true {
         let why = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
         errors.invalid(&path.child("preserveUnknownFields"), true, why);
@@ -586,35 +586,6 @@ fn stored_versions(crd: &Doc, errors: &mut FieldErrors) {
                  status.storedVersions"
             );
             errors.invalid(&path.index(at), name, why);
-        }
-    }
-}
-
-/// Groups of Kubernetes itself need a word that somebody agreed.
-fn approval(crd: &Doc, errors: &mut FieldErrors) {
-    let group = crd.str_at("/spec/group");
-    let is_protected = ["k8s.io", "kubernetes.io"]
-        .iter()
-        .any(|domain| group == *domain || group.ends_with(&format!(".{domain}")));
-    if !is_protected {
-        return;
-    }
-    let path = FieldPath::new("metadata.annotations").key(APPROVED);
-    match crd.meta().annotation(APPROVED) {
-        None | Some("") => {
-            let why = format!(
-                "protected groups must have approval annotation {APPROVED:?}, see https://github.com/kubernetes/enhancements/pull/1111"
-            );
-            errors.required(&path, why);
-        }
-        Some(text)
-            if text.starts_with("unapproved")
-                || text.starts_with("https://")
-                || text.starts_with("http://") => {}
-        Some(text) => {
-            let why = "protected groups must have approval annotation \"api-approved.kubernetes.io\" with either a URL or \
-                       a reason starting with \"unapproved\", see https://github.com/kubernetes/enhancements/pull/1111";
-            errors.invalid(&path, text, why);
         }
     }
 }

@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 use windlass_core::{Doc, Key, Uid};
 use windlass_store::{Change, Entry, Resource as Shelf, WriteError};
 
-use super::{CLEANUP, GROUP, RESOURCE, definition, rows, with_condition};
+use super::{CLEANUP, GROUP, RESOURCE, approval, definition, rows, with_condition};
 use crate::registry::Resource;
 use crate::request::Verb;
 use crate::rest::{self, Call, put};
@@ -151,11 +151,11 @@ async fn sync_one(
     if is_known && !(with_deletions && meta.is_deleting()) {
         return Ok(true);
     }
-    let named = accept_names(crd, all, server.inner().env.now().to_string().into());
+    let named = accept_names(crd, all, now(server));
     let is_accepted =
         definition::is_true(&named, "NamesAccepted") || definition::is_true(crd, "Established");
     if !is_accepted {
-        return write_status(server, crd, &named).await;
+        return write_status(server, crd, &approval::noted(named, now(server))).await;
     }
     if known.is_none() && !definition::is_true(crd, "Established") {
         drop_leftovers(server, crd).await?;
@@ -174,11 +174,15 @@ async fn sync_one(
     if is_new {
         publish(server, served);
     }
-    let established = establish(&named, server.inner().env.now().to_string().into());
+    let established = approval::noted(establish(&named, now(server)), now(server));
     if meta.is_deleting() {
         return finish_deletion(server, served, crd).await;
     }
     write_status(server, crd, &established).await
+}
+
+fn now(server: &Server) -> Doc {
+    server.inner().env.now().to_string().into()
 }
 
 fn same_rows(a: &Definition, b: &Definition) -> bool {
@@ -391,7 +395,6 @@ async fn finish_deletion(server: &Server, served: &mut Served, crd: &Doc) -> Res
         return remove(server, crd).await;
     };
     delete_objects(server, &row).await?;
-    let now: Doc = server.inner().env.now().to_string().into();
     if server
         .inner()
         .storage
@@ -409,7 +412,7 @@ async fn finish_deletion(server: &Server, served: &mut Served, crd: &Doc) -> Res
         "True",
         "InstanceDeletionInProgress",
         message,
-        now,
+        now(server),
     );
     if waiting.at("/status") == crd.at("/status") {
         return Ok(true);

@@ -119,13 +119,14 @@ fn parse(call: &Call) -> Result<(Doc, Vec<String>), Status> {
             (parsed.doc, complaints.collect())
         }
         Err(_) => {
-            let docs = Doc::parse_yaml(text);
-            let docs = docs.map_err(|error| {
+            let parsed = Doc::parse_yaml_with_duplicates(text);
+            let (docs, duplicates) = parsed.map_err(|error| {
                 let error = error.to_string();
                 let why = error.lines().next().unwrap_or_default();
                 refuse(&format!("error converting YAML to JSON: yaml: {why}"))
             })?;
-            (docs.into_iter().next().unwrap_or_default(), Vec::new())
+            let doc = docs.into_iter().next().unwrap_or_default();
+            (doc, object::yaml_complaints(&duplicates))
         }
     };
     if doc.is_null() {

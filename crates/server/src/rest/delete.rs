@@ -407,7 +407,7 @@ fn from_body(call: &Call) -> Result<Doc, Status> {
                 })?
                 .doc
         }
-        Content::Yaml => object::parse_yaml(&call.body, &gvk)?,
+        Content::Yaml => object::parse_yaml(&call.body, &gvk)?.0,
         Content::Protobuf => object::parse_protobuf(&call.body, &gvk)?,
     };
     match (doc.as_object(), doc.str_at("/kind")) {

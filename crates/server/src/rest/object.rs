@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use windlass_core::{Doc, Gvk, Kind, Memo, Object};
+use windlass_core::{Doc, Gvk, Kind, Memo, Object, YamlDuplicate, quote};
 
 use super::{Call, typed};
 use crate::crd;
@@ -23,7 +23,7 @@ pub(super) fn decode(
     }
     let (doc, duplicates) = match content {
         Content::Json => parse_json(call, gvk)?,
-        Content::Yaml => (parse_yaml(&call.body, gvk)?, Vec::new()),
+        Content::Yaml => parse_yaml(&call.body, gvk)?,
         Content::Protobuf => (parse_protobuf(&call.body, gvk)?, Vec::new()),
     };
     let doc = check_type(&doc, gvk)?;
@@ -49,6 +49,22 @@ pub(super) struct Strictness {
     pub(super) complaints: Vec<String>,
 }
 
+impl Strictness {
+    /// All complaints in one text. Those about YAML come first and are one error of the reader.
+    fn list(&self) -> String {
+        let is_yaml = |complaint: &&String| complaint.starts_with("line ");
+        let (yaml, others): (Vec<&String>, Vec<&String>) =
+            self.complaints.iter().partition(is_yaml);
+        let yaml: String = yaml.iter().map(|line| format!("\n  {line}")).collect();
+        let yaml = (!yaml.is_empty()).then(|| format!("yaml: unmarshal errors:{yaml}"));
+        let all: Vec<String> = yaml
+            .into_iter()
+            .chain(others.into_iter().cloned())
+            .collect();
+        all.join(", ")
+    }
+}
+
 /// An object that fits its kind: without fields that the kind does not have and without `null`.
 pub(super) fn conform(
     doc: &Doc,
@@ -63,7 +79,7 @@ pub(super) fn conform(
     strictness.complaints.extend(typed.unknown);
     match strictness.validation {
         FieldValidation::Strict if !strictness.complaints.is_empty() => {
-            let list = strictness.complaints.join(", ");
+            let list = strictness.list();
             return Err(format!("strict decoding error: {list}"));
         }
         FieldValidation::Ignore => strictness.complaints.clear(),
@@ -98,17 +114,27 @@ pub(super) fn parse_protobuf(body: &[u8], gvk: &Gvk) -> Result<Doc, Status> {
     Ok(decoded.doc)
 }
 
-/// The one document of a YAML body.
-pub(super) fn parse_yaml(body: &[u8], gvk: &Gvk) -> Result<Doc, Status> {
+/// The one document of a YAML body, and a complaint for each key that comes twice.
+pub(super) fn parse_yaml(body: &[u8], gvk: &Gvk) -> Result<(Doc, Vec<String>), Status> {
     let text = std::str::from_utf8(body).map_err(|error| unreadable(gvk, &error.to_string()))?;
-    let mut docs = Doc::parse_yaml(text).map_err(|error| unreadable(gvk, &error.to_string()))?;
+    let parsed = Doc::parse_yaml_with_duplicates(text);
+    let (mut docs, duplicates) = parsed.map_err(|error| unreadable(gvk, &error.to_string()))?;
     match docs.len() {
-        1 => Ok(docs.remove(0)),
+        1 => Ok((docs.remove(0), yaml_complaints(&duplicates))),
         count => Err(unreadable(
             gvk,
             &format!("expected one document, found {count}"),
         )),
     }
+}
+
+/// What is said about keys that come twice.
+pub(super) fn yaml_complaints(duplicates: &[YamlDuplicate]) -> Vec<String> {
+    let complaint = |duplicate: &YamlDuplicate| {
+        let (line, key) = (duplicate.line, quote(&duplicate.key));
+        format!("line {line}: key {key} already set in map")
+    };
+    duplicates.iter().map(complaint).collect()
 }
 
 fn unreadable(gvk: &Gvk, why: &str) -> Status {

@@ -33,6 +33,21 @@ impl Cluster {
         created.unwrap_or_else(|error| panic!("{} is not created: {error}", title(object)))
     }
 
+    /// Makes an object as it is here, whether or not it exists, by server-side apply.
+    ///
+    /// # Panics
+    /// When the server refuses it, or does not know its kind.
+    pub async fn apply_doc(&self, object: &Doc) -> Doc {
+        let api = self.api_of(object).await;
+        let options = WriteOptions {
+            is_forced: true,
+            ..WriteOptions::manager(MANAGER)
+        };
+        let patch = Patch::Apply(object.clone());
+        let applied = api.patch(object.meta().name(), &patch, &options).await;
+        applied.unwrap_or_else(|error| panic!("{} is not applied: {error}", title(object)))
+    }
+
     /// Creates all objects of a text of YAML documents.
     ///
     /// # Panics
@@ -45,12 +60,14 @@ impl Cluster {
         created
     }
 
-    /// Creates the CustomResourceDefinitions of a text, and waits until their kinds are served.
+    /// Makes the CustomResourceDefinitions of a text as they are there, and waits until their kinds
+    /// are served. On an existing cluster they may be there from before.
     ///
     /// # Panics
     /// When the server refuses one, or does not come to serve it.
     pub async fn define(&self, text: &str) {
-        for definition in self.create_yaml(text).await {
+        for definition in Doc::parse_yaml(text).expect("the text is YAML") {
+            self.apply_doc(&definition).await;
             self.until(async |cluster| cluster.is_served(&definition).await)
                 .await;
         }
