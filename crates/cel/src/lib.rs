@@ -9,6 +9,17 @@
 //!                                                                          └─▶ cost (estimate)
 //! ```
 //!
+//! ```
+//! use windlass_cel::{Bindings, Budget, Decl, Environment, Type, Value};
+//!
+//! let env = Environment::builder().variable("x", Decl::plain(Type::Int, 1)).build();
+//! let program = env.compile("x > 1 && x < 10")?;
+//! let bindings = Bindings::new().with("x", Value::Int(5));
+//! let value = program.evaluate(&bindings, &mut Budget::default())?;
+//! assert_eq!(value.as_bool(), Some(true));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! Values stay inside the document they come from until an expression reaches them. Costs are
 //! counted in upstream's units, errors are in upstream's words. The parser and the checker are our
 //! own: the available crates have no checker and no costs, and an expression must be refused when

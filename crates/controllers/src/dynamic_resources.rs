@@ -29,7 +29,7 @@ use windlass_runtime::{EventRecorder, Manager};
 use crate::{
     allocator::{Inventory, Plan, Selectors},
     claims::{ClaimName, RESOURCE_CLAIMS, claim_name, is_allocated, must_be_for_pod},
-    scheduler::{ClusterEvent, Plugin, PluginFuture, PodCycle, Refusal, Verdict, Waker},
+    scheduler::{ClusterEvent, Plugin, PluginFuture, PodCycle, Reach, Refusal, Verdict, Waker},
 };
 use cycle::{Cycle, CycleClaim};
 use tracker::Tracker;
@@ -42,6 +42,7 @@ pub const FILTER_TIMEOUT: Duration = Duration::from_secs(10);
 
 const DEVICE_CLASSES: Gvr = Gvr::constant("resource.k8s.io", "v1", "deviceclasses");
 const RESOURCE_SLICES: Gvr = Gvr::constant("resource.k8s.io", "v1", "resourceslices");
+const PODS: Gvr = Gvr::constant("", "v1", "pods");
 const NODES: Gvr = Gvr::constant("", "v1", "nodes");
 /// Who writes.
 const MANAGER: &str = "scheduler";
@@ -324,6 +325,19 @@ impl Plugin for DynamicResources {
 
     fn wakes(&self, pod: &Doc, event: &ClusterEvent) -> bool {
         wake::wakes(&self.0, pod, event)
+    }
+
+    fn reach(&self, event: &ClusterEvent) -> Reach {
+        wake::reach(event)
+    }
+
+    fn depends_on(&self, pod: &Doc) -> Vec<Key> {
+        let entries = pod.at("/spec/resourceClaims").items().iter();
+        let named = entries.filter_map(|entry| match claim_name(pod, entry) {
+            Ok(ClaimName::Named { name, .. }) => Some(Key::new(pod.meta().namespace(), name)),
+            _ => None,
+        });
+        named.collect()
     }
 
     fn weight(&self) -> i64 {

@@ -43,7 +43,9 @@ use std::sync::Arc;
 
 use windlass_runtime::Manager;
 
-pub use plugin::{ClusterEvent, NodeView, Plugin, PluginFuture, PodCycle, Refusal, Verdict, Waker};
+pub use plugin::{
+    ClusterEvent, NodeView, Plugin, PluginFuture, PodCycle, Reach, Refusal, Verdict, Waker,
+};
 
 use run::Scheduler;
 

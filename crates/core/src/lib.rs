@@ -5,6 +5,24 @@
 //! patches. [`Env`] is where product code takes time, randomness and ids from.
 //!
 //! Nothing here waits, spawns or opens anything.
+//!
+//! ```
+//! use windlass_core::{Key, Selector, doc};
+//!
+//! let pod = doc!({
+//!     "metadata": { "name": "web", "namespace": "shop", "labels": { "app": "web" } },
+//!     "spec": { "priority": 1 },
+//! });
+//! assert_eq!(pod.meta().key(), Key::new("shop", "web"));
+//! let selector: Selector = "app in (web, db)".parse()?;
+//! assert!(selector.matches(&pod.meta().labels()));
+//!
+//! // A new version shares what did not change, and equal documents are one.
+//! let changed = pod.with("/spec/priority", 2)?;
+//! assert_eq!(changed.diff(&pod).len(), 1);
+//! assert_eq!(changed.with("/spec/priority", 1)?, pod);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod doc;
 mod env;

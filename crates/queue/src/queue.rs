@@ -40,6 +40,9 @@ const BACK_OFF_ROUNDS: usize = if cfg!(shuttle) { 1 } else { 16 };
 /// So many steps while a producer looks mean that some thread does nothing but take keys.
 const BUSY_STEPS: usize = 8;
 
+/// A thread that has added none of this many steps brings no keys.
+const FED_STEPS: usize = 4096;
+
 /// A queue of keys. Clones share one queue.
 ///
 /// Keys are cloned when they are handed out, so a key is best something that is cheap to clone.
@@ -119,6 +122,8 @@ struct Shared<K> {
     inner: Mutex<Inner<K>>,
     /// Notified when the queue has drained, and when a drain is to be given up.
     drained: Notify,
+    /// What `steps` was when a key was last added by the thread that serves the queue.
+    fed_at: AtomicUsize,
 }
 
 /// Everything behind the lock. Each method of the queue is one critical section, which begins with
@@ -299,7 +304,11 @@ impl<K: Clone + Eq + Hash + Send + 'static> WorkQueue<K> {
         if shared.last_thread.load(Ordering::Relaxed) == thread_mark()
             && let Some(inner) = shared.inner.try_lock()
         {
-            return shared.step_in(inner, |inner| inner.state.add(&mut demand));
+            return shared.step_in(inner, |inner| {
+                let step = shared.steps.load(Ordering::Relaxed);
+                shared.fed_at.store(step, Ordering::Relaxed);
+                inner.state.add(&mut demand);
+            });
         }
         match shared.inbox.put(Letter::Add(demand)) {
             Put::Kept { is_first: true } => shared.back_off(),
@@ -380,12 +389,17 @@ impl<K: Clone + Eq> Shared<K> {
         self.steps.load(Ordering::Relaxed) != before
     }
 
-    /// Gives the thread that serves the queue time, as long as it takes key after key. Two threads
-    /// that write to the queue in turns spend more time on passing memory between them than on the
-    /// keys, so the one that has just been overtaken does better to wait a little. It does not wait
-    /// for a thread that takes its time with a key, nor for long.
+    /// Gives the thread that serves the queue time, as long as it brings keys and takes them itself.
+    /// Two threads that write to the queue in turns spend more time on passing memory between them
+    /// than on the keys, so the one that has just been overtaken does better to wait a little. It
+    /// does not wait for a thread that takes its time with a key, nor for one that only takes what
+    /// others bring, nor for long.
     fn back_off(&self) {
         let mut before = self.steps.load(Ordering::Relaxed);
+        let since_fed = before.wrapping_sub(self.fed_at.load(Ordering::Relaxed));
+        if since_fed > FED_STEPS {
+            return;
+        }
         for _ in 0..BACK_OFF_ROUNDS {
             (0..SPINS).for_each(|_| spin_loop());
             let now = self.steps.load(Ordering::Relaxed);

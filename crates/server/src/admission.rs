@@ -80,6 +80,14 @@ pub(crate) fn update(request: &Request<'_>, object: Doc, old: &Doc) -> Doc {
     object
 }
 
+/// Refuses a valid status because of other objects.
+pub(crate) fn validate_status(request: &Request<'_>, new: &Doc, old: &Doc) -> Result<(), Status> {
+    if request.is_of("resource.k8s.io", "resourceclaims") {
+        return crate::kinds::check_admin_allocation(new, old, request.storage);
+    }
+    Ok(())
+}
+
 /// Refuses a valid object because of others; `old` is absent for a new object.
 pub(crate) fn validate(
     request: &Request<'_>,

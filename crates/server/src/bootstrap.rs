@@ -20,12 +20,6 @@ const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-no
 pub(crate) async fn run(server: &Server) -> Result<(), Status> {
     let mut tasks = JoinSet::new();
     let mut all = objects();
-    all.push((
-        "",
-        "v1",
-        "configmaps",
-        token_tracking(server.inner().env.now()),
-    ));
     if server.inner().admission.service_accounts {
         all.extend(service_accounts());
     }
@@ -121,8 +115,8 @@ fn kubernetes_service() -> Doc {
     })
 }
 
-/// Says where the service of the server itself ends, which is the address that it listens on, and
-/// whose client certificates it trusts.
+/// Says where the service of the server itself ends, which is the address that it listens on, whose
+/// client certificates it trusts, and since when it tracks tokens.
 pub(crate) async fn publish(
     server: &Server,
     address: SocketAddr,
@@ -158,7 +152,9 @@ pub(crate) async fn publish(
         "data": { "client-ca-file": authority }
     });
     let trust = rest::set_at_start(server, "", "v1", "configmaps", trust, &["data"]);
+    let tracking = token_tracking(server.inner().env.now());
+    let tracking = rest::create_at_start(server, "", "v1", "configmaps", tracking);
     // Together they cost one sync of the disk.
-    let (endpoints, slice, trust) = tokio::join!(endpoints, slice, trust);
-    endpoints.and(slice).and(trust)
+    let (endpoints, slice, trust, tracking) = tokio::join!(endpoints, slice, trust, tracking);
+    endpoints.and(slice).and(trust).and(tracking)
 }

@@ -22,7 +22,9 @@ pub(crate) use apps::{DaemonSets, Deployments, ReplicaSets, ReplicationControlle
 pub(crate) use batch::{CronJobs, Jobs};
 pub(crate) use cluster::{Leases, Nodes, PriorityClasses};
 pub(crate) use config::{ConfigMaps, Secrets};
-pub(crate) use device::{DeviceClasses, ResourceClaimTemplates, ResourceClaims, ResourceSlices};
+pub(crate) use device::{
+    DeviceClasses, ResourceClaimTemplates, ResourceClaims, ResourceSlices, check_admin_allocation,
+};
 pub(crate) use event::{
     CONVERSION as EVENT_CONVERSION, Events, FIELDS as EVENT_FIELDS, NEW_FIELDS as NEW_EVENT_FIELDS,
 };

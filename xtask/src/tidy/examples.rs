@@ -36,5 +36,7 @@ fn has_example(text: &str) -> bool {
 #[test]
 fn a_drawing_is_no_example() {
     assert!(!has_example("//! ```text\n//! a\n//! ```\n"));
-    assert!(has_example("//! ```text\n//! ```\n//! ```no_run\n//! a();\n//! ```\n"));
+    assert!(has_example(
+        "//! ```text\n//! ```\n//! ```no_run\n//! a();\n//! ```\n"
+    ));
 }

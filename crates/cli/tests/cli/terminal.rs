@@ -33,7 +33,10 @@ impl Terminal {
     fn start(words: &[&str], change: impl FnOnce(Command) -> Command) -> Self {
         let (pty, pts) = pty_process::open().unwrap();
         pty.resize(Size::new(ROWS.get(), COLUMNS.get())).unwrap();
-        let command = Command::new(env!("CARGO_BIN_EXE_windlass"))
+        // Whoever runs the tests in the background may have turned Ctrl-C off for everything.
+        let command = Command::new("env")
+            .arg("--default-signal=INT")
+            .arg(env!("CARGO_BIN_EXE_windlass"))
             .args(words)
             .env_remove("KUBECONFIG")
             .env_remove("RUST_LOG")

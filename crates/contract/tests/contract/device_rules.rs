@@ -31,6 +31,7 @@ cases![
     device_status_goes_with_the_allocation,
     a_reservation_can_be_taken_out_by_uid,
     admin_access_needs_a_labelled_namespace,
+    admin_access_is_given_in_a_labelled_namespace_only,
     template_metadata_is_kept,
     class_selectors_are_checked,
     class_generation_follows_its_spec,
@@ -257,6 +258,8 @@ async fn config_is_for_a_driver(t: &Scope) {
     let opaque =
         |parameters: Doc| with(doc!({ "opaque": { "driver": DRIVER, "parameters": parameters } }));
     let field = format!("{path}.parameters");
+    let refusal = create(t, &opaque(Doc::NULL)).await.fails(422, "Invalid");
+    refusal.because("FieldValueRequired", &field);
     let refusal = create(t, &opaque(doc!([1]))).await.fails(422, "Invalid");
     refusal.because("FieldValueInvalid", &field);
     let refusal = create(t, &opaque(doc!({ "a": ("x".repeat(10 * 1024)) }))).await;
@@ -457,6 +460,29 @@ async fn admin_access_needs_a_labelled_namespace(t: &Scope) {
     t.merge(&namespace, &label("true")).await.is(200);
     create(t, &admin).await.is(201);
     t.create("resourceclaimtemplates", &template).await.is(201);
+}
+
+async fn admin_access_is_given_in_a_labelled_namespace_only(t: &Scope) {
+    let namespace = format!("/api/v1/namespaces/{}", t.namespace());
+    let label = |value: Doc| doc!({ "metadata": { "labels": { "resource.kubernetes.io/admin-access": value } } });
+    t.merge(&namespace, &label(doc!("true"))).await.is(200);
+    let admin = claim(doc!({ "deviceClassName": "x", "adminAccess": true }));
+    create(t, &admin).await.is(201);
+    let given = result("gpu", "d0").set("/adminAccess", true);
+    let given = doc!({ "allocation": (allocation(vec![given])) });
+    t.merge(&namespace, &label(doc!("false"))).await.is(200);
+    let refusal = status(t, given.clone()).await.fails(422, "Invalid");
+    let field = "status.allocation.devices.results[0].adminAccess";
+    refusal.because("FieldValueForbidden", field).mentions(
+        "admin access to devices requires the `resource.kubernetes.io/admin-access: true` label on \
+         the containing namespace",
+    );
+    t.merge(&namespace, &label(doc!("true"))).await.is(200);
+    status(t, given).await.is(200);
+    // What was given stays, whatever becomes of the namespace.
+    t.merge(&namespace, &label(Doc::NULL)).await.is(200);
+    let reserved = doc!({ "reservedFor": [(consumer(0))] });
+    status(t, reserved).await.is(200);
 }
 
 async fn template_metadata_is_kept(t: &Scope) {

@@ -62,12 +62,8 @@ fn role(role: &Doc) -> String {
         "" => format!("role {name}"),
         _ => format!("role {namespace} {name}"),
     };
-    for (label, _) in role
-        .at("/metadata/labels")
-        .as_object()
-        .expect("labels")
-        .iter()
-    {
+    let labels = role.at("/metadata/labels").as_object().expect("labels");
+    for (label, _) in labels.iter() {
         if let Some(other) = label.as_str().strip_prefix(AGGREGATE) {
             text += &format!(" for {other}");
         }

@@ -8,7 +8,7 @@ use super::{
     device::{Device, Slice},
     plan::{Alternative, Amount, Constraint, Plan},
     pools::{Pool, PoolState},
-    search::InUse,
+    search::{Deadline, InUse},
     selectors::{DeviceView, Match},
 };
 
@@ -59,7 +59,13 @@ pub(super) struct Values {
 }
 
 impl<'a> Candidates<'a> {
-    pub(super) fn new(plan: &Plan, pools: &'a [Pool], in_use: InUse<'_>) -> Self {
+    /// `None` if the time is up before every selector was asked about every device.
+    pub(super) fn new(
+        plan: &Plan,
+        pools: &'a [Pool],
+        in_use: InUse<'_>,
+        deadline: &Deadline<'_>,
+    ) -> Option<Self> {
         let complete = pools
             .iter()
             .filter(|pool| pool.state == PoolState::Complete);
@@ -75,8 +81,8 @@ impl<'a> Candidates<'a> {
             .collect();
         let uses = plan
             .alternatives()
-            .map(|alternative| Uses::new(alternative, &slices, &in_use))
-            .collect();
+            .map(|alternative| Uses::new(alternative, &slices, &in_use, deadline))
+            .collect::<Option<_>>()?;
         let values = plan
             .constraints
             .iter()
@@ -90,7 +96,7 @@ impl<'a> Candidates<'a> {
             alike_count: 0,
         };
         candidates.compare();
-        candidates
+        Some(candidates)
     }
 
     /// Numbers the devices so that those which nothing tells apart have the same number.
@@ -108,7 +114,12 @@ impl<'a> Candidates<'a> {
 }
 
 impl Uses {
-    fn new(alternative: &Alternative, slices: &[&Arc<Slice>], in_use: &[bool]) -> Self {
+    fn new(
+        alternative: &Alternative,
+        slices: &[&Arc<Slice>],
+        in_use: &[bool],
+        deadline: &Deadline<'_>,
+    ) -> Option<Self> {
         let mut uses = Self {
             of: Vec::with_capacity(in_use.len()),
             ..Self::default()
@@ -119,13 +130,14 @@ impl Uses {
                 .iter()
                 .map(|test| {
                     slice.answers(test.program.id, |device| {
-                        test.program.ask(&DeviceView {
+                        let view = DeviceView {
                             driver: &device.id.driver,
                             device: &device.doc,
-                        })
+                        };
+                        (!deadline.is_over()).then(|| test.program.ask(&view))
                     })
                 })
-                .collect();
+                .collect::<Option<_>>()?;
             for (at, device) in slice.devices.iter().enumerate() {
                 let is_in_use = in_use[uses.of.len()];
                 let one = uses.judge(alternative, device, &answers, at, is_in_use);
@@ -136,7 +148,7 @@ impl Uses {
                 uses.of.push(one);
             }
         }
-        uses
+        Some(uses)
     }
 
     /// Looks at a device in upstream's order, so that the same selector fails first.

@@ -121,18 +121,22 @@ impl Slice {
         (self.driver.clone(), self.pool.clone())
     }
 
-    /// What an expression says about each device.
-    pub(super) fn answers(&self, expression: u64, ask: impl Fn(&Device) -> Match) -> Arc<[Match]> {
+    /// What an expression says about each device; `None` if one of them was not asked.
+    pub(super) fn answers(
+        &self,
+        expression: u64,
+        ask: impl Fn(&Device) -> Option<Match>,
+    ) -> Option<Arc<[Match]>> {
         let mut answers = self.answers.lock();
         if let Some((_, known)) = answers.iter().find(|(id, _)| *id == expression) {
-            return known.clone();
+            return Some(known.clone());
         }
-        let new: Arc<[Match]> = self.devices.iter().map(ask).collect();
+        let new: Arc<[Match]> = self.devices.iter().map(ask).collect::<Option<_>>()?;
         if answers.len() >= ANSWERS_LIMIT {
             answers.remove(0);
         }
         answers.push((expression, new.clone()));
-        new
+        Some(new)
     }
 }
 

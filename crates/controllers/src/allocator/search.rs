@@ -45,7 +45,7 @@ impl<'a> Deadline<'a> {
         Self { elapsed, at }
     }
 
-    fn is_over(&self) -> bool {
+    pub(super) fn is_over(&self) -> bool {
         self.at.is_some_and(|at| (self.elapsed)() >= at)
     }
 }
@@ -103,7 +103,8 @@ impl Plan {
         if self.is_hopeless(&pools, in_use) {
             return Ok(Outcome::Refused);
         }
-        let candidates = Candidates::new(self, &pools, in_use);
+        let candidates = Candidates::new(self, &pools, in_use, deadline);
+        let candidates = candidates.ok_or(AllocateError::TimedOut)?;
         let mut search = Search::new(self, &candidates, deadline);
         search.check(&pools)?;
         if search.request(0, 0)? == Step::Found {
@@ -131,7 +132,8 @@ impl Plan {
         node: &Doc,
     ) -> Result<Refusal, AllocateError> {
         let pools = inventory.pools_of(node)?;
-        let candidates = Candidates::new(self, &pools, in_use);
+        let candidates = Candidates::new(self, &pools, in_use, &Deadline::never());
+        let candidates = candidates.ok_or(AllocateError::TimedOut)?;
         Ok(Refusal::new(self, &candidates, &pools, node))
     }
 

@@ -91,9 +91,7 @@ impl Reporter {
         let options = WriteOptions::manager(DRIVER).force();
         match api.patch_status(meta.name(), &patch, &options).await {
             // The claim is gone, or has given its devices back.
-            Err(error) if error.is_not_found() || error.is_conflict() || error.is_invalid() => {
-                Ok(Action::done())
-            }
+            Err(error) if error.is_not_found() || error.is_invalid() => Ok(Action::done()),
             other => Ok(other.map(|_| Action::done())?),
         }
     }

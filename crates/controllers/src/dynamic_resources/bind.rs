@@ -2,19 +2,25 @@
 
 use std::time::Duration;
 
-use windlass_client::WriteOptions;
+use windlass_client::{Patch, WriteOptions};
 use windlass_core::Doc;
 
 use super::{
-    MANAGER,
+    MANAGER, PODS,
     cycle::{Cycle, stamped},
+    deallocated, release_patch,
 };
-use crate::claims::{FINALIZER, consumer_of, is_allocated, is_reserved_for};
+use crate::claims::{FINALIZER, consumer_of, is_allocated, is_pod_done, is_reserved_for};
 
 /// How often a claim that others change meanwhile is tried.
 const ATTEMPTS: u32 = 5;
 const ATTEMPT_DELAY: Duration = Duration::from_millis(10);
 const ATTEMPT_JITTER: f64 = 0.1;
+
+/// How often a reservation is taken back before the cache is relied on instead, and how long to
+/// wait in between: twice as long each time.
+const RELEASE_ATTEMPTS: u32 = 7;
+const RELEASE_DELAY: Duration = Duration::from_millis(200);
 
 /// A write failed.
 enum Failure {
@@ -48,22 +54,31 @@ impl Cycle {
                 break;
             }
         }
-        let claim = &mut self.claims[at];
-        let planned = claim.planned.take();
-        let mut tracker = self.shared.tracker.lock();
-        let outcome = match outcome {
-            Ok(stored) => {
-                // First the one, then the other: the devices are never out of sight.
-                tracker.assume(&stored);
-                claim.claim = stored;
-                Ok(())
-            }
-            Err(Failure::Conflict(text) | Failure::Final(text)) => Err(text),
+        let stored = match outcome {
+            Ok(stored) => stored,
+            // What was decided stays in sight until it is known what the server has.
+            Err(Failure::Conflict(text) | Failure::Final(text)) => return Err(text),
         };
-        if let Some(planned) = planned {
-            tracker.land(&planned);
+        self.landed(at, stored);
+        Ok(())
+    }
+
+    /// A claim was written. Pods that share it may have been waiting for this.
+    fn landed(&mut self, at: usize, stored: Doc) {
+        let claim = &mut self.claims[at];
+        let before = std::mem::replace(&mut claim.claim, stored.clone());
+        {
+            let mut tracker = self.shared.tracker.lock();
+            // First the one, then the other: the devices are never out of sight.
+            tracker.assume(&stored);
+            if let Some(planned) = claim.planned.take() {
+                tracker.land(&planned);
+            }
         }
-        outcome
+        if stored.meta().controller().is_none() {
+            self.shared
+                .wake("resourceclaims", Some(before), Some(stored));
+        }
     }
 
     async fn try_bind(&mut self, at: usize, is_repeated: bool) -> Result<Doc, Failure> {
@@ -114,8 +129,85 @@ impl Cycle {
             what = format!("add allocation and reservation to claim {key}");
         }
         self.claims[at].may_be_reserved = true;
+        self.claims[at].is_allocated_here |= planned.is_some();
         let updated = api.update_status(&changed, &options).await;
         updated.map_err(|error| failure(&error, &what))
+    }
+
+    /// Gives back what was taken for one claim. Its devices are free for others only when it is
+    /// known that the server has not given them away.
+    pub(super) async fn give_back(&mut self, at: usize) {
+        if self.claims[at].may_be_reserved
+            && let Some(released) = self.release(at).await
+        {
+            self.abandon(&released, at).await;
+        }
+        let claim = &mut self.claims[at];
+        let Some(planned) = claim.planned.take() else {
+            return;
+        };
+        let now = {
+            let mut tracker = self.shared.tracker.lock();
+            tracker.land(&planned);
+            tracker.get(&planned.meta().key())
+        };
+        if !now.as_ref().is_some_and(is_allocated) {
+            self.shared.wake("resourceclaims", Some(planned), now);
+        }
+    }
+
+    /// Takes the reservation of the pod from a claim. What the server answers is also the news
+    /// whether it has carried out what it did not answer.
+    async fn release(&mut self, at: usize) -> Option<Doc> {
+        let claim = &self.claims[at].claim;
+        let (key, api) = (claim.meta().key(), self.shared.api(claim));
+        let patch = Patch::Strategic(release_patch(claim, &self.pod));
+        let options = WriteOptions::manager(MANAGER);
+        let mut delay = RELEASE_DELAY;
+        for _ in 0..RELEASE_ATTEMPTS {
+            let patched = api
+                .patch_status(claim.meta().name(), &patch, &options)
+                .await;
+            match patched {
+                Ok(now) => {
+                    self.shared.tracker.lock().assume(&now);
+                    return Some(now);
+                }
+                Err(error) if error.is_not_found() => break,
+                Err(error) => {
+                    tracing::warn!(claim = %key, %error, "a reservation is not taken back yet");
+                }
+            }
+            tokio::time::sleep(self.shared.env.jitter(delay, ATTEMPT_JITTER)).await;
+            delay *= 2;
+        }
+        self.shared.tracker.lock().restore(&key);
+        None
+    }
+
+    /// Gives back the devices that a claim got for a pod which is gone, and which nobody else uses
+    /// by now. A pod that is tried again finds them where they are.
+    async fn abandon(&self, claim: &Doc, at: usize) {
+        let is_idle = claim.at("/status/reservedFor").items().is_empty();
+        let is_ours = self.claims[at].is_allocated_here && is_allocated(claim);
+        if !is_idle || !is_ours || !self.is_pod_gone().await {
+            return;
+        }
+        let (api, options) = (self.shared.api(claim), WriteOptions::manager(MANAGER));
+        // Whoever uses it meanwhile has changed it, and keeps it.
+        if let Err(error) = api.update_status(&deallocated(claim), &options).await {
+            let claim = claim.meta().key();
+            tracing::info!(%claim, %error, "a claim keeps the devices it got for a pod");
+        }
+    }
+
+    async fn is_pod_gone(&self) -> bool {
+        let meta = self.pod.meta();
+        let pods = self.shared.client.resource(PODS);
+        match pods.namespaced(meta.namespace()).get(meta.name()).await {
+            Ok(pod) => pod.meta().uid_str() != meta.uid_str() || is_pod_done(&pod),
+            Err(error) => error.is_not_found(),
+        }
     }
 }
 

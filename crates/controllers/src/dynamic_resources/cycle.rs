@@ -5,11 +5,11 @@ use std::{
     sync::Arc,
 };
 
-use windlass_client::{Patch, WriteOptions};
+use windlass_client::WriteOptions;
 use windlass_core::{Doc, doc};
 use windlass_runtime::EventType;
 
-use super::{MANAGER, Shared, deallocated, release_patch};
+use super::{MANAGER, Shared, deallocated};
 use crate::{
     allocator::{self, AllocateError, Deadline, DeviceId, Outcome, Plan},
     claims::{FINALIZER, is_allocated, is_reserved_for},
@@ -45,6 +45,8 @@ pub(super) struct CycleClaim {
     pub(super) planned: Option<Doc>,
     /// Whether a reservation may have been written.
     pub(super) may_be_reserved: bool,
+    /// Whether devices may have been written with it.
+    pub(super) is_allocated_here: bool,
 }
 
 impl CycleClaim {
@@ -53,6 +55,7 @@ impl CycleClaim {
             claim,
             planned: None,
             may_be_reserved: false,
+            is_allocated_here: false,
         }
     }
 }
@@ -252,25 +255,8 @@ impl PodCycle for Cycle {
 
     fn unreserve(&mut self) -> PluginFuture<'_, ()> {
         Box::pin(async move {
-            for claim in &mut self.claims {
-                if let Some(planned) = claim.planned.take() {
-                    self.shared.tracker.lock().land(&planned);
-                }
-                if !claim.may_be_reserved {
-                    continue;
-                }
-                let (meta, api) = (claim.claim.meta(), self.shared.api(&claim.claim));
-                let patch = Patch::Strategic(release_patch(&claim.claim, &self.pod));
-                let options = WriteOptions::manager(MANAGER);
-                let patched = api.patch_status(meta.name(), &patch, &options).await;
-                let mut tracker = self.shared.tracker.lock();
-                match patched {
-                    Ok(now) => tracker.assume(&now),
-                    Err(error) => {
-                        tracker.restore(&meta.key());
-                        tracing::warn!(claim = %meta.key(), %error, "a reservation stays");
-                    }
-                }
+            for at in 0..self.claims.len() {
+                self.give_back(at).await;
             }
         })
     }

@@ -120,7 +120,9 @@ impl Agent {
             };
             // What comes back from the watch is mostly what was written from here.
             if known.rest.lasts(now) {
+                let rest = known.rest;
                 self.memory.put(key, known);
+                self.come_back(key, rest, now);
                 return Ok(());
             }
             let rest = self.step(&mut known).await;
@@ -128,18 +130,23 @@ impl Agent {
                 known.rest = *rest;
             }
             self.memory.put(key, known);
-            match rest? {
-                Rest::None => {}
-                Rest::Until(end) => {
-                    self.queue
-                        .add_after(key.clone(), end.saturating_duration_since(now));
-                    return Ok(());
-                }
-                Rest::Forever => return Ok(()),
+            let rest = rest?;
+            if rest != Rest::None {
+                self.come_back(key, rest, now);
+                return Ok(());
             }
         }
         tracing::error!(pod = %key, limit = STEPS_LIMIT, "a pretend pod makes no progress");
         Ok(())
+    }
+
+    /// Looks at a pod again when its rest is over. A queue that already waits for the pod comes
+    /// back at the earlier time only, so whoever comes too early says it again.
+    fn come_back(&self, key: &Key, rest: Rest, now: Instant) {
+        if let Rest::Until(end) = rest {
+            let after = end.saturating_duration_since(now);
+            self.queue.add_after(key.clone(), after);
+        }
     }
 
     /// Does what is next for a pod, and says how long there is nothing more to do.
@@ -255,7 +262,8 @@ impl Agent {
             ..DeleteOptions::uid(meta.uid_str())
         };
         match api.delete(meta.name(), &options).await {
-            Err(error) if !error.is_not_found() && !error.is_conflict() => return Err(error),
+            // Another pod of that name is shown by the cache, sooner or later.
+            Err(error) if !error.is_not_found() => return Err(error),
             _ => known.run.is_gone = true,
         }
         Ok(())

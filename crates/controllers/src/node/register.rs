@@ -78,8 +78,10 @@ impl Agent {
             Err(error) if error.is_already_exists() => {
                 let metadata = doc!({ "metadata": { "labels": (node.at("/metadata/labels")) } });
                 let patch = Patch::Strategic(metadata);
-                self.nodes.patch(name, &patch, &options()).await?;
-                self.show_node(name, &node).await?
+                let found = self.nodes.patch(name, &patch, &options()).await?;
+                let conditions = conditions(now, found.at("/status/conditions"));
+                let node = node.with("/status/conditions", conditions);
+                self.show_node(name, &node.unwrap_or(found)).await?
             }
             Err(error) => return Err(error),
             // Not every server takes the status of a new node.
@@ -120,12 +122,14 @@ impl Agent {
 
     /// Says that a node is still well.
     async fn report(&self, name: &str) -> Result<(), Error> {
-        let conditions = conditions(self.env.now());
+        let found = match self.nodes.get(name).await {
+            Err(error) if error.is_not_found() => return self.register(name).await,
+            found => found?,
+        };
+        let conditions = conditions(self.env.now(), found.at("/status/conditions"));
         let patch = Patch::Strategic(doc!({ "status": { "conditions": conditions } }));
-        match self.nodes.patch_status(name, &patch, &options()).await {
-            Err(error) if error.is_not_found() => self.register(name).await,
-            other => other.map(drop),
-        }
+        let patched = self.nodes.patch_status(name, &patch, &options()).await;
+        patched.map(drop)
     }
 
     /// Renews the Lease of a node.
@@ -202,7 +206,7 @@ impl Agent {
             "status": {
                 "capacity": (&resources),
                 "allocatable": resources,
-                "conditions": (conditions(now)),
+                "conditions": (conditions(now, &Doc::NULL)),
                 "addresses": [
                     { "type": "InternalIP", "address": (self.host_address(name)) },
                     { "type": "Hostname", "address": name },
@@ -248,12 +252,20 @@ fn resources(capacity: &Capacity) -> Doc {
     all.collect::<Object>().into()
 }
 
-fn conditions(now: Time) -> Doc {
-    let now = Str::new(&now.to_string());
+/// What a node says of itself. What it has said before has been so since then.
+fn conditions(now: Time, before: &Doc) -> Doc {
+    let now = Doc::from(now.to_string());
+    let since = |kind: &str, status: &str| {
+        let mut before = before.items().iter();
+        let same = before.find(|it| it.str_at("/type") == kind && it.str_at("/status") == status);
+        let since = same.map(|it| it.at("/lastTransitionTime").clone());
+        since.filter(|since| !since.is_null())
+    };
     let condition = |kind: &str, status: &str, reason: &str, message: &str| {
+        let since = since(kind, status).unwrap_or_else(|| now.clone());
         doc!({
             "type": kind, "status": status, "reason": reason, "message": message,
-            "lastHeartbeatTime": (now.clone()), "lastTransitionTime": (now.clone()),
+            "lastHeartbeatTime": (now.clone()), "lastTransitionTime": since,
         })
     };
     vec![

@@ -1,6 +1,6 @@
 //! The way from a decision to a pod on its node.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use tokio::time::Instant;
 use windlass_client::WriteOptions;
@@ -13,6 +13,11 @@ use super::{
     queue::Popped,
     run::Scheduler,
 };
+
+/// How often a server that did not answer a binding is asked what became of it, and how long to
+/// wait in between: twice as long each time.
+const LOOKS: u32 = 5;
+const LOOK_DELAY: Duration = Duration::from_millis(200);
 
 /// A pod and the node it is to be bound to.
 pub(super) struct Assignment {
@@ -60,9 +65,35 @@ impl Scheduler {
         let bound = api
             .create_part(meta.name(), "binding", &binding, &WriteOptions::default())
             .await;
-        bound
-            .map(drop)
-            .map_err(|error| format!("running Bind plugin \"DefaultBinder\": {error}"))
+        let Err(error) = bound else {
+            return Ok(());
+        };
+        // What the server refuses it has not done.
+        let is_refused = error.status().is_some_and(|status| status.code < 500);
+        if !is_refused && self.is_bound(pod, &assignment.node).await {
+            return Ok(());
+        }
+        Err(format!("running Bind plugin \"DefaultBinder\": {error}"))
+    }
+
+    /// Whether a pod is on its node although the server did not say so. What is taken back from a
+    /// pod that is there would be missed.
+    async fn is_bound(&self, pod: &Doc, node: &Str) -> bool {
+        let meta = pod.meta();
+        let api = self.pods.clone().namespaced(meta.namespace());
+        let mut delay = LOOK_DELAY;
+        for _ in 0..LOOKS {
+            match api.get(meta.name()).await {
+                Ok(pod) => {
+                    let is_same = pod.meta().uid_str() == meta.uid_str();
+                    return is_same && pod.str_at("/spec/nodeName") == node.as_str();
+                }
+                Err(error) if error.is_not_found() => return false,
+                Err(_) => tokio::time::sleep(delay).await,
+            }
+            delay *= 2;
+        }
+        false
     }
 
     /// Whether a pod still waits for its node.

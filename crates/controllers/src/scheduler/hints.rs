@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use windlass_core::Doc;
+use windlass_core::{Doc, Key};
 
 use super::{
     evaluate::fits_empty,
-    plugin::{ClusterEvent, Plugin},
+    plugin::{ClusterEvent, Plugin, Reach},
     reasons::{Filter, Rejectors},
     resources::Resources,
     spec::SpecView,
@@ -31,6 +31,19 @@ pub(super) struct Waiter<'a> {
     pub(super) gate: Option<Gate>,
 }
 
+/// Whom an event could interest.
+#[derive(Debug, Default)]
+pub(super) struct Interest {
+    /// The filters and plug-ins.
+    pub(super) who: Rejectors,
+    /// Pods that depend on these objects.
+    pub(super) objects: Vec<Key>,
+    /// All pods that were tried.
+    pub(super) tried: bool,
+    /// All pods that were not.
+    pub(super) gated: bool,
+}
+
 /// Judges events for waiting pods, with the help of the plug-ins.
 #[derive(Clone)]
 pub(super) struct Hints {
@@ -52,18 +65,39 @@ impl Hints {
         Some(Gate::Plugin(at))
     }
 
-    /// Who could be interested in an event at all.
-    pub(super) fn interested(&self, event: &ClusterEvent) -> Rejectors {
-        let mut interested = Rejectors::default();
+    /// Whom an event could interest at all.
+    pub(super) fn interested(&self, event: &ClusterEvent) -> Interest {
+        let mut interest = Interest::default();
         let filters = Filter::ALL.into_iter();
         for filter in filters.filter(|filter| is_interested(*filter, event)) {
-            interested.add(filter);
+            interest.who.add(filter);
+            interest.tried = true;
         }
+        for (at, plugin) in self.plugins.iter().enumerate() {
+            let reach = plugin.reach(event);
+            if reach != Reach::Nobody {
+                interest.who.add_plugin(at);
+            }
+            match reach {
+                Reach::Nobody => {}
+                Reach::Dependents(object) => interest.objects.push(object),
+                Reach::Tried(object) => {
+                    interest.tried = true;
+                    interest.objects.extend(object);
+                }
+                Reach::Anybody => (interest.tried, interest.gated) = (true, true),
+            }
+        }
+        interest
+    }
+
+    /// The objects that a pod depends on, which waits because of these.
+    pub(super) fn dependencies(&self, pod: &Doc, blamed: Rejectors) -> Vec<Key> {
         let plugins = self.plugins.iter().enumerate();
-        for (at, _) in plugins.filter(|(_, plugin)| plugin.listens_to(event)) {
-            interested.add_plugin(at);
-        }
-        interested
+        let blamed = plugins.filter(|(at, _)| blamed.has_plugin(*at));
+        blamed
+            .flat_map(|(_, plugin)| plugin.depends_on(pod))
+            .collect()
     }
 
     /// Whether an event could help a pod.
@@ -89,7 +123,8 @@ impl Hints {
 
     fn plugin_wakes(&self, at: usize, pod: &Doc, event: &ClusterEvent) -> bool {
         let plugin = self.plugins.get(at);
-        plugin.is_some_and(|plugin| plugin.listens_to(event) && plugin.wakes(pod, event))
+        plugin
+            .is_some_and(|plugin| plugin.reach(event) != Reach::Nobody && plugin.wakes(pod, event))
     }
 }
 

@@ -14,7 +14,7 @@
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc};
 
-use windlass_core::Doc;
+use windlass_core::{Doc, Key};
 
 /// A future of a plug-in.
 pub type PluginFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -110,6 +110,20 @@ pub enum ClusterEvent {
     },
 }
 
+/// Which waiting pods an event could help.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// None of them.
+    Nobody,
+    /// Those that [depend](Plugin::depends_on) on this object.
+    Dependents(Key),
+    /// Those that were tried and refused. Of those that [`Plugin::pre_enqueue`] has refused, only
+    /// the ones that depend on this object.
+    Tried(Option<Key>),
+    /// Any of them.
+    Anybody,
+}
+
 /// Wakes pods that wait. Plug-ins call it from the handlers of their informers.
 #[derive(Clone)]
 pub struct Waker {
@@ -177,11 +191,18 @@ pub trait Plugin: Send + Sync + 'static {
     /// Whether this event could help a pod that waits because of this plug-in.
     fn wakes(&self, pod: &Doc, event: &ClusterEvent) -> bool;
 
-    /// Whether events of this sort could help any pod at all. The cheap question before
-    /// [`wakes`](Self::wakes), which is then asked for each pod that waits because of this plug-in.
-    fn listens_to(&self, event: &ClusterEvent) -> bool {
+    /// Which of the pods that wait because of this plug-in an event could help. The cheap question
+    /// before [`wakes`](Self::wakes), which is then asked for each of them.
+    fn reach(&self, event: &ClusterEvent) -> Reach {
         let _ = event;
-        true
+        Reach::Anybody
+    }
+
+    /// The objects that a pod depends on. Asked when the pod begins to wait because of this plug-in,
+    /// and when it changes meanwhile.
+    fn depends_on(&self, pod: &Doc) -> Vec<Key> {
+        let _ = pod;
+        Vec::new()
     }
 
     /// How much the scores of this plug-in count.

@@ -3,14 +3,19 @@
 
 mod log;
 
-use std::{cmp::Reverse, collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use hashbrown::HashMap;
 use tokio::time::Instant;
-use windlass_core::{Doc, Str};
+use windlass_core::{Doc, Key, Str};
 
 use super::{
-    hints::{Gate, Hints, Waiter},
+    hints::{Gate, Hints, Interest, Waiter},
     plugin::ClusterEvent,
     reasons::{Filter, Rejectors},
     spec::SpecView,
@@ -63,11 +68,14 @@ pub(super) struct Queue {
     /// By priority, then by age.
     active: BTreeMap<(Reverse<i32>, u64), Str>,
     backoff: BTreeMap<(Instant, u64), Str>,
-    /// By age.
+    /// Those that were tried and refused, by age.
     pool: BTreeMap<u64, Str>,
-    /// How many pods of the pool wait because of whom.
+    /// Those that there is no sense in trying, by age.
+    gated: BTreeMap<u64, Str>,
+    /// How many pods of these two wait because of whom.
     blamed: [usize; Rejectors::BITS],
-    gated: usize,
+    /// The pods of these two that depend on an object, by age.
+    dependents: HashMap<Key, BTreeSet<u64>, foldhash::fast::RandomState>,
     log: EventLog,
     next_order: u64,
     next_flush: Instant,
@@ -88,6 +96,8 @@ struct Waiting {
     errors_in_a_row: u32,
     rejectors: Rejectors,
     gate: Option<Gate>,
+    /// The objects under which it stands among the dependents.
+    dependencies: Vec<Key>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,8 +145,9 @@ impl Queue {
             active: BTreeMap::new(),
             backoff: BTreeMap::new(),
             pool: BTreeMap::new(),
+            gated: BTreeMap::new(),
             blamed: [0; Rejectors::BITS],
-            gated: 0,
+            dependents: HashMap::default(),
             log: EventLog::default(),
             next_order: 0,
             next_flush: now + FLUSH_INTERVAL,
@@ -168,6 +179,7 @@ impl Queue {
             errors_in_a_row: 0,
             rejectors: Rejectors::default(),
             gate: None,
+            dependencies: Vec::new(),
         };
         self.pods.insert(uid.clone(), waiting);
         self.requeue(uid, now);
@@ -189,12 +201,13 @@ impl Queue {
         match place {
             Place::InFlight(_) => self.log.push(&event),
             Place::Pool if self.is_helped(uid, &event) => self.requeue(uid, now),
+            Place::Pool => self.follow(uid),
             Place::Active if !is_same_rank => {
                 self.active.remove(&(was, order));
                 self.active
                     .insert((Reverse(view.priority), order), uid.clone());
             }
-            Place::Pool | Place::Active | Place::Backoff(_) | Place::New => {}
+            Place::Active | Place::Backoff(_) | Place::New => {}
         }
     }
 
@@ -234,7 +247,7 @@ impl Queue {
     /// When there may be something to try, if nothing happens until then.
     pub(super) fn next_wake(&self) -> Option<Instant> {
         let expiry = self.backoff.keys().next().map(|(expiry, _)| *expiry);
-        let flush = (self.pool.len() > self.gated).then_some(self.next_flush);
+        let flush = (!self.pool.is_empty()).then_some(self.next_flush);
         [expiry, flush].into_iter().flatten().min()
     }
 
@@ -283,29 +296,44 @@ impl Queue {
     /// Something has happened. Returns whether a pod was queued.
     pub(super) fn wake(&mut self, event: &ClusterEvent, now: Instant) -> bool {
         self.log.push(event);
-        let interested = self.hints.interested(event);
-        let is_blamed = interested.bits().any(|bit| self.blamed[bit] > 0);
+        let interest = self.hints.interested(event);
+        let is_blamed = interest.who.bits().any(|bit| self.blamed[bit] > 0);
         if !is_blamed {
             return false;
         }
         let helped = |uid: &&Str| {
             let waiting = &self.pods[*uid];
-            let is_concerned = waiting.gate.is_some() || waiting.rejectors.overlaps(interested);
+            let is_concerned = blame(waiting).overlaps(interest.who);
             is_concerned && self.hints.helps(&waiting.waiter(), event)
         };
-        let woken: Vec<Str> = self.pool.values().filter(helped).cloned().collect();
+        let woken: Vec<Str> = self.reached(&interest).filter(helped).cloned().collect();
         for uid in &woken {
             self.requeue(uid, now);
         }
         !woken.is_empty()
     }
 
+    /// The pods that an event could help, the dependents of its objects first.
+    fn reached<'a>(&'a self, interest: &'a Interest) -> impl Iterator<Item = &'a Str> {
+        let objects = interest.objects.iter();
+        let orders = objects.filter_map(|object| self.dependents.get(object));
+        let dependents = orders.flatten().filter_map(|order| {
+            let gated = self.gated.get(order).filter(|_| !interest.gated);
+            let tried = self.pool.get(order).filter(|_| !interest.tried);
+            gated.or(tried)
+        });
+        let tried = interest.tried.then(|| self.pool.values());
+        let gated = interest.gated.then(|| self.gated.values());
+        let others = tried.into_iter().flatten();
+        dependents.chain(others).chain(gated.into_iter().flatten())
+    }
+
     pub(super) fn depths(&self) -> Depths {
         Depths {
             active: self.active.len(),
             backoff: self.backoff.len(),
-            unschedulable: self.pool.len() - self.gated,
-            gated: self.gated,
+            unschedulable: self.pool.len(),
+            gated: self.gated.len(),
         }
     }
 
@@ -334,7 +362,7 @@ impl Queue {
         self.next_flush = now + FLUSH_INTERVAL;
         let is_old = |uid: &&Str| {
             let waiting = &self.pods[*uid];
-            waiting.gate.is_none() && waiting.since + POOL_AGE_LIMIT <= now
+            waiting.since + POOL_AGE_LIMIT <= now
         };
         let old: Vec<Str> = self.pool.values().filter(is_old).cloned().collect();
         for uid in &old {
@@ -364,22 +392,53 @@ impl Queue {
         }
     }
 
-    /// Puts a pod into the pool.
+    /// Lets a pod wait: in the pool, or behind its gate.
     fn park(&mut self, uid: &Str, gate: Option<Gate>) {
         let Some(waiting) = self.pods.get_mut(uid) else {
             return;
         };
         waiting.gate = gate;
         waiting.place = Place::Pool;
-        self.pool.insert(waiting.order, uid.clone());
-        self.gated += usize::from(gate.is_some());
+        match gate {
+            Some(_) => self.gated.insert(waiting.order, uid.clone()),
+            None => self.pool.insert(waiting.order, uid.clone()),
+        };
         for bit in blame(waiting).bits() {
             self.blamed[bit] += 1;
+        }
+        self.follow(uid);
+    }
+
+    /// Notes what a waiting pod depends on now.
+    fn follow(&mut self, uid: &Str) {
+        self.unfollow(uid);
+        let Some(waiting) = self.pods.get_mut(uid) else {
+            return;
+        };
+        waiting.dependencies = self.hints.dependencies(&waiting.pod, blame(waiting));
+        for object in &waiting.dependencies {
+            let dependents = self.dependents.entry(object.clone()).or_default();
+            dependents.insert(waiting.order);
+        }
+    }
+
+    fn unfollow(&mut self, uid: &Str) {
+        let Some(waiting) = self.pods.get_mut(uid) else {
+            return;
+        };
+        for object in waiting.dependencies.drain(..) {
+            if let Some(dependents) = self.dependents.get_mut(&object) {
+                dependents.remove(&waiting.order);
+                if dependents.is_empty() {
+                    self.dependents.remove(&object);
+                }
+            }
         }
     }
 
     /// Takes a pod from wherever it is.
     fn leave(&mut self, uid: &Str) {
+        self.unfollow(uid);
         let Some(waiting) = self.pods.get_mut(uid) else {
             return;
         };
@@ -395,7 +454,7 @@ impl Queue {
             Place::InFlight(position) => self.log.end(position),
             Place::Pool => {
                 self.pool.remove(&order);
-                self.gated -= usize::from(waiting.gate.is_some());
+                self.gated.remove(&order);
                 for bit in blame(waiting).bits() {
                     self.blamed[bit] -= 1;
                 }

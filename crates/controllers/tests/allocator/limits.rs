@@ -50,6 +50,27 @@ fn a_search_ends_when_its_time_is_up() {
 }
 
 #[test]
+fn selectors_are_not_asked_any_more_when_the_time_is_up() {
+    let world = World::new()
+        .pool("p", devices(24))
+        .claim(claim("c", vec![exact("r", 1, &["true"])]));
+    let looks = Cell::new(0);
+    let clock = || {
+        looks.set(looks.get() + 1);
+        Duration::from_millis(looks.get())
+    };
+    let deadline = Deadline::after(Duration::from_millis(10), &clock);
+    let inventory = Inventory::of(&world.slices);
+    let plan = world.plan().unwrap();
+    let outcome = world.allocate_from(&plan, &inventory, &node("n1"), &deadline);
+    assert_eq!(outcome, Err(AllocateError::TimedOut));
+    assert!(looks.get() <= 11, "{} looks", looks.get());
+    // What was not asked is not remembered either.
+    let outcome = world.allocate_from(&plan, &inventory, &node("n1"), &Deadline::never());
+    assert!(matches!(outcome, Ok(Outcome::Fits { .. })));
+}
+
+#[test]
 fn a_limit_of_zero_is_none() {
     let world = World::new()
         .pool("p", devices(1))

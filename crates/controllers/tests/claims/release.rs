@@ -25,6 +25,7 @@ scenarios![
     a_consumer_that_is_no_pod_stays,
     one_of_two_consumers_goes_and_the_other_stays,
     the_claim_of_extended_resources_is_released,
+    what_happened_while_the_controller_was_away_is_made_up_for,
 ];
 
 const GONE: &str = "6a7b0c5e-0000-4000-8000-000000000000";
@@ -271,4 +272,53 @@ async fn the_claim_of_extended_resources_is_released(stage: &Stage) {
     assert_eq!(reserved(stage, "c").await, ["web"]);
     stage.phase("web", "Succeeded").await;
     until_free(stage, "c").await;
+}
+
+/// One pod ends, one goes, one comes and one goes on, all while nobody looks.
+async fn what_happened_while_the_controller_was_away_is_made_up_for(stage: &Stage) {
+    stage.template("t").await;
+    for name in ["done", "gone"] {
+        stage.pod(name, &["gpu@t"]).await;
+    }
+    stage.run();
+    stage
+        .until(async |s| s.recorded("done").await.len() == 1 && s.recorded("gone").await.len() == 1)
+        .await;
+    stage.end().await;
+
+    for name in ["done", "gone"] {
+        let pod = stage.find(&PODS, name).await.unwrap();
+        let claim = stage.recorded(name).await[0].1.clone();
+        let claim = stage.find(&CLAIMS, &claim).await.unwrap();
+        stage.protect_and_allocate(&claim, &pod).await;
+    }
+    let kept = stage.pod_on_node("kept", &["gpu=shared"]).await;
+    let done = stage.find(&PODS, "done").await.unwrap();
+    stage
+        .claim("shared", &[consumer_of(&done), consumer_of(&kept)])
+        .await;
+    stage.phase("done", "Succeeded").await;
+    stage.delete(&PODS, "gone").await;
+    stage.pod("new", &["gpu@t"]).await;
+
+    stage.run();
+    stage
+        .until(async |s| {
+            let claims = s.claims().await;
+            // The claim of the pod that is gone waits for the garbage collector, without devices.
+            let has_devices = |name: &str| {
+                let mut claims = claims.iter();
+                claims.any(|it| {
+                    it.meta().name().starts_with(name) && !it.at("/status/allocation").is_null()
+                })
+            };
+            let is_deleted = !claims
+                .iter()
+                .any(|it| it.meta().name().starts_with("done-"));
+            is_deleted && !has_devices("gone-") && s.recorded("new").await.len() == 1
+        })
+        .await;
+    stage
+        .until(async |s| reserved(s, "shared").await == ["kept"])
+        .await;
 }

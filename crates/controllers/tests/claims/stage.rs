@@ -198,6 +198,15 @@ impl Stage {
         api.patch_status(name, &patch, &options).await.unwrap()
     }
 
+    /// Gives devices to a claim that exists, as the scheduler does.
+    pub(crate) async fn protect_and_allocate(&self, claim: &Doc, pod: &Doc) {
+        let api = self.cluster.api(&CLAIMS, &self.namespace);
+        let protected = claim.with_finalizer(FINALIZER);
+        let claim = api.update(&protected, &WriteOptions::default()).await;
+        let status = doc!({ "allocation": (allocation()), "reservedFor": [(consumer_of(pod))] });
+        self.cluster.patch_status(&claim.unwrap(), status).await;
+    }
+
     pub(crate) async fn delete(&self, resource: &Gvr, name: &str) {
         let api = self.cluster.api(resource, &self.namespace);
         let options = DeleteOptions {

@@ -198,3 +198,31 @@ async fn a_set_that_was_created_without_an_answer_is_recognized() {
     assert!(found.at("/status/collisionCount").is_null());
     assert_eq!(revision(&found), 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_set_that_was_left_behind_belongs_to_the_next_deployment() {
+    let stage = Stage::embedded("left-behind").await;
+    stage.run();
+    stage.run_kubelet();
+    stage.cluster.run_with("garbage-collector", |manager| {
+        windlass_controllers::garbage_collector::add_to(manager, &Default::default());
+    });
+    let first = stage.create(deployment("web", 2)).await;
+    stage.until_complete("web").await;
+    let (set, pods) = (stage.sets().await.remove(0), stage.pods().await);
+    stage.cluster.delete(&first, Propagation::Orphan).await;
+    stage
+        .until(async |s| s.find(&DEPLOYMENTS, "web").await.is_none())
+        .await;
+    let left = stage.get(&SETS, set.meta().name()).await;
+    assert_eq!(owners(&left), []);
+    let second = stage.create(deployment("web", 2)).await;
+    stage.until_complete("web").await;
+    stage.settle().await;
+    let sets = stage.sets().await;
+    assert_eq!(sets.len(), 1, "no other set was made");
+    assert_eq!(sets[0].meta().uid(), set.meta().uid());
+    assert!(sets[0].meta().is_controlled_by(&second.meta().uid()));
+    let uids = |pods: &[Doc]| pods.iter().map(|it| it.meta().uid()).collect::<Vec<_>>();
+    assert_eq!(uids(&stage.pods().await), uids(&pods), "no pod was touched");
+}

@@ -1,11 +1,14 @@
 //! Rolling updates: new sets come, old ones go, within limits.
 
-use windlass_core::doc;
+use windlass_client::DeleteOptions;
+use windlass_core::{Gvr, doc};
 
 use crate::{
     is_complete, rolling,
-    stage::{DEPLOYMENTS, PODS, SETS, Stage, deployment, number, on_both, revision},
+    stage::{DEPLOYMENTS, PODS, SETS, Stage, deployment, number, on_both, replica_set, revision},
 };
+
+const NAMESPACES: Gvr = Gvr::constant("", "v1", "namespaces");
 
 on_both!(
     a_deployment_gets_a_set_and_its_pods,
@@ -16,6 +19,7 @@ on_both!(
     a_longer_wait_for_readiness_reaches_the_set,
     pods_being_deleted_do_not_hold_a_rollout,
     a_set_that_never_becomes_available_does_not_take_over,
+    nothing_is_made_in_a_namespace_that_goes,
 );
 
 const HASH: &str = "pod-template-hash";
@@ -229,6 +233,28 @@ async fn a_set_that_never_becomes_available_does_not_take_over(stage: &Stage) {
         .await;
     stage.settle().await;
     assert!(stage.sizes().await[0] >= 1);
+}
+
+async fn nothing_is_made_in_a_namespace_that_goes(stage: &Stage) {
+    stage.create(deployment("web", 2)).await;
+    stage.create(replica_set("db", 2)).await;
+    let namespaces = stage.cluster.resource(NAMESPACES);
+    let options = DeleteOptions::default();
+    namespaces.delete(&stage.namespace, &options).await.unwrap();
+    stage.run();
+    stage
+        .until(async |s| number(&s.get(&SETS, "db").await, "/status/observedGeneration") > 0)
+        .await;
+    stage.settle().await;
+    let sets = stage.sets().await;
+    let names: Vec<_> = sets.iter().map(|set| set.meta().name()).collect();
+    assert_eq!(names, ["db"]);
+    assert!(stage.pods().await.is_empty());
+    for (resource, name) in [(&DEPLOYMENTS, "web"), (&SETS, "db")] {
+        let object = stage.get(resource, name).await;
+        assert!(object.at("/status/conditions").is_null(), "{object:?}");
+        assert_eq!(stage.events(name).await, []);
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -185,6 +185,58 @@ async fn the_node_with_the_better_alternative_wins() {
     );
 }
 
+/// A claim for one of three kinds of devices, the first the best.
+fn choosy_claim(name: &str, kinds: [&str; 3]) -> windlass_core::Doc {
+    let subs = kinds.iter().enumerate().map(|(at, kind)| {
+        let text = format!("device.attributes['{DRIVER}'].kind == '{kind}'");
+        doc!({
+            "name": (format!("s{at}")), "deviceClassName": DRIVER,
+            "selectors": [{ "cel": { "expression": text } }]
+        })
+    });
+    let subs: Vec<_> = subs.collect();
+    claim(
+        name,
+        doc!({ "requests": [{ "name": "gpu", "firstAvailable": subs }] }),
+    )
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_alternatives_of_all_claims_count_together() {
+    let stage = Stage::bare().await;
+    stage.create(&class(DRIVER, &[])).await;
+    // What the two claims get: second and second, first and second, first and third.
+    let nodes = [("n1", "b", "y"), ("n2", "a", "y"), ("n3", "a", "z")];
+    for (node, first, second) in nodes {
+        stage.create(&bare_node(node)).await;
+        let devices = vec![device(first), device(second)];
+        stage.create(&slice(node, devices)).await;
+    }
+    stage.create(&choosy_claim("c", ["a", "b", "c"])).await;
+    stage.create(&choosy_claim("d", ["x", "y", "z"])).await;
+    stage.create(&pod("p", &["c", "d"])).await;
+    stage.until(async |s| s.is_bound("p").await).await;
+    assert_eq!(stage.node_of("p").await, "n2");
+}
+
+#[tokio::test(start_paused = true)]
+async fn alternatives_are_weighed_beside_a_claim_that_has_its_devices() {
+    let stage = with_device(&["n1", "n2"]).await;
+    stage
+        .create(&gpu_claim("old").with_finalizer(FINALIZER))
+        .await;
+    let status = doc!({ "allocation": (allocation_on("n2", "d0")) });
+    stage.patch_status(&CLAIMS, "old", status).await;
+    let more = slice("n2", vec![device("d0"), device("b")]);
+    stage.delete(&SLICES, "slice-n2").await;
+    stage.create(&more).await;
+    stage.create(&choosy_claim("c", ["a", "b", "c"])).await;
+    stage.create(&pod("p", &["old", "c"])).await;
+    stage.until(async |s| s.is_bound("p").await).await;
+    assert_eq!(stage.node_of("p").await, "n2");
+    assert_eq!(stage.owners().await.len(), 2);
+}
+
 #[tokio::test(start_paused = true)]
 async fn half_done_bindings_of_an_earlier_scheduler_are_finished() {
     let stage = with_device(&["n1", "n2"]).await;

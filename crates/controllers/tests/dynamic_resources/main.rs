@@ -8,6 +8,7 @@
 
 mod binding;
 mod failures;
+mod held;
 mod stage;
 mod stories;
 mod waiting;

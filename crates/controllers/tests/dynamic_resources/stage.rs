@@ -8,7 +8,8 @@ use windlass_controllers::{
     claims,
     driver::{self, DRIVER},
     dynamic_resources::{self, DynamicResources},
-    node, scheduler,
+    node,
+    scheduler::{self, Plugin},
 };
 use windlass_core::{Doc, Env, Gvr, Key, condition, doc};
 use windlass_runtime::Manager;
@@ -16,6 +17,7 @@ use windlass_testing::{Call, Cluster, Fault, Faults, Running};
 
 pub(crate) const PODS: Gvr = Gvr::constant("", "v1", "pods");
 pub(crate) const EVENTS: Gvr = Gvr::constant("", "v1", "events");
+pub(crate) const NAMESPACES: Gvr = Gvr::constant("", "v1", "namespaces");
 pub(crate) const CLAIMS: Gvr = Gvr::constant("resource.k8s.io", "v1", "resourceclaims");
 pub(crate) const SLICES: Gvr = Gvr::constant("resource.k8s.io", "v1", "resourceslices");
 
@@ -81,7 +83,22 @@ impl Stage {
         );
     }
 
+    /// Runs a scheduler in which another plug-in writes before the one for claims.
+    pub(crate) fn schedule_behind(&self, other: Arc<dyn Plugin>) {
+        let (env, options) = (self.cluster.env().clone(), Default::default());
+        self.schedule_plugins(env, &options, vec![other]);
+    }
+
     pub(crate) fn schedule_with(&self, env: Env, options: &dynamic_resources::Options) {
+        self.schedule_plugins(env, options, Vec::new());
+    }
+
+    fn schedule_plugins(
+        &self,
+        env: Env,
+        options: &dynamic_resources::Options,
+        others: Vec<Arc<dyn Plugin>>,
+    ) {
         if let Some(before) = self.scheduling.lock().take() {
             before.abort();
         }
@@ -94,6 +111,7 @@ impl Stage {
             .unwrap();
         let plugin = Arc::new(DynamicResources::new(&manager, options));
         let mut options = scheduler::Options::default();
+        options.plugins = others;
         options.plugins.push(plugin.clone());
         scheduler::add_to(&manager, &options);
         *self.plugin.lock() = Some(plugin);
@@ -229,7 +247,7 @@ impl Stage {
 
 fn namespace_of(resource: &Gvr) -> &'static str {
     match resource.resource() {
-        "nodes" | "resourceslices" | "deviceclasses" => "",
+        "nodes" | "namespaces" | "resourceslices" | "deviceclasses" => "",
         _ => "default",
     }
 }

@@ -189,3 +189,48 @@ async fn a_pod_chooses_devices_by_expression_and_bus() {
         ("gpu-1", "gpu-0")
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn containers_that_prepare_a_pod_use_its_devices_too() {
+    let stage = Stage::with_devices(1, 1).await;
+    stage.create(&template("t", exactly(DRIVER))).await;
+    let uses = |name: &str| doc!([{ "name": name, "image": "i", "resources": { "claims": [{ "name": "e0" }] } }]);
+    let pod = pod("a", &["@t"])
+        .with("/spec/initContainers", uses("first"))
+        .and_then(|pod| pod.with("/spec/containers", uses("c")));
+    stage.create(&pod.unwrap()).await;
+    stage
+        .until(async |s| s.in_phase("Running").await == ["a"])
+        .await;
+    assert_eq!(stage.owners().await.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_namespace_goes_with_its_claims_and_running_pods() {
+    let stage = Stage::with_devices(1, 2).await;
+    stage.cluster.run_with("namespaces", |manager| {
+        windlass_controllers::namespace::add_to(manager, &Default::default());
+    });
+    let namespace = doc!({
+        "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "shop" }
+    });
+    stage.create(&namespace).await;
+    let moved = |object: windlass_core::Doc| object.with("/metadata/namespace", "shop").unwrap();
+    stage.create(&moved(template("t", exactly(DRIVER)))).await;
+    stage.create(&moved(gpu_claim("own"))).await;
+    stage.create(&moved(pod("a", &["@t"]))).await;
+    stage.create(&moved(pod("b", &["own"]))).await;
+    let running = async |s: &Stage| {
+        let pods = s.cluster.list_docs(&PODS, "shop", "").await;
+        let running = pods
+            .iter()
+            .filter(|pod| pod.str_at("/status/phase") == "Running");
+        running.count()
+    };
+    stage.until(async |s| running(s).await == 2).await;
+    stage.delete(&NAMESPACES, "shop").await;
+    stage
+        .until(async |s| s.cluster.find(&NAMESPACES, "shop").await.is_none())
+        .await;
+    assert_eq!(stage.cluster.list_docs(&CLAIMS, "", "").await.len(), 0);
+}

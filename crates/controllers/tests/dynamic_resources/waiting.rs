@@ -15,6 +15,8 @@ use windlass_controllers::{
 };
 use windlass_core::{Clock, Doc, Env, MicroTime, doc};
 
+use windlass_testing::Fault;
+
 use crate::stage::*;
 
 async fn with_node() -> Stage {
@@ -22,6 +24,14 @@ async fn with_node() -> Stage {
     stage.create(&bare_node("n1")).await;
     stage.create(&class(DRIVER, &[])).await;
     stage
+}
+
+/// The reference to a pod that a claim was made for.
+fn owner(pod: &Doc) -> Doc {
+    doc!({
+        "apiVersion": "v1", "kind": "Pod", "name": (pod.meta().name()),
+        "uid": (pod.meta().uid_str()), "controller": true
+    })
 }
 
 #[tokio::test(start_paused = true)]
@@ -52,17 +62,49 @@ async fn a_pod_whose_claim_is_not_made_yet_is_not_tried() {
     let created = stage.create(&pod("a", &["@t"])).await;
     stage.pass(30).await;
     assert_eq!(stage.refusal("a").await, None);
-    let owner = doc!({
-        "apiVersion": "v1", "kind": "Pod", "name": "a", "uid": (created.meta().uid_str()),
-        "controller": true
-    });
-    let made = gpu_claim("made").with("/metadata/ownerReferences", vec![owner]);
+    let made = gpu_claim("made").with("/metadata/ownerReferences", vec![owner(&created)]);
     stage.create(&made.unwrap()).await;
     let status = doc!({ "resourceClaimStatuses": [
         { "name": "e0", "resourceClaimName": "made" }
     ] });
     stage.patch_status(&PODS, "a", status).await;
     stage.until(async |s| s.is_bound("a").await).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_that_is_seen_long_after_its_pod_wakes_it() {
+    let stage = with_node().await;
+    stage.fault(
+        |call| match call.is_watch && call.path.ends_with("/resourceclaims") {
+            true => Fault::Lag(Duration::from_secs(5)),
+            false => Fault::None,
+        },
+    );
+    stage.schedule();
+    stage.create(&slice("n1", vec![device("d0")])).await;
+    let created = stage.create(&pod("a", &["@t"])).await;
+    stage.pass(10).await;
+    let made = gpu_claim("made").with("/metadata/ownerReferences", vec![owner(&created)]);
+    stage.create(&made.unwrap()).await;
+    let status = doc!({ "resourceClaimStatuses": [
+        { "name": "e0", "resourceClaimName": "made" }
+    ] });
+    stage.patch_status(&PODS, "a", status).await;
+    stage.pass(3).await;
+    assert!(!stage.is_bound("a").await);
+    // Long before pods are tried again for no other reason.
+    stage.pass(12).await;
+    assert!(stage.is_bound("a").await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_entry_that_needs_no_claim_keeps_no_pod_waiting() {
+    let stage = with_node().await;
+    stage.create(&pod("a", &["@never"])).await;
+    let status = doc!({ "resourceClaimStatuses": [{ "name": "e0" }] });
+    stage.patch_status(&PODS, "a", status).await;
+    stage.until(async |s| s.is_bound("a").await).await;
+    assert_eq!(stage.claims().await.len(), 0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,8 +1,8 @@
 //! What a node does with pods, as far as controllers can tell.
 
 use windlass_client::{DeleteOptions, Patch, WriteOptions};
-use windlass_core::{Key, condition, doc};
-use windlass_runtime::{Action, Context, Controller, ResourceKind, Result};
+use windlass_core::{GroupVersion, Key, condition, doc};
+use windlass_runtime::{Action, Context, Controller, Manager, ResourceKind, Result};
 use windlass_testing::Running;
 
 use crate::stage::Stage;
@@ -15,22 +15,26 @@ impl Stage {
     pub(crate) fn run_kubelet(&self) -> Running {
         let manager = self.cluster.manager("kubelet");
         let manager = manager.namespace(self.namespace.clone()).build().unwrap();
-        let pods = ResourceKind::namespaced(
-            windlass_core::GroupVersion::constant("", "v1"),
-            "Pod",
-            "pods",
-        );
-        manager.add(Controller::of_kind(pods, serve).named("kubelet").workers(4));
+        add_to(&manager);
         self.cluster.run_manager(manager)
     }
 }
 
-async fn serve(key: Key, cx: Context) -> Result<Action> {
-    let kind = ResourceKind::namespaced(
-        windlass_core::GroupVersion::constant("", "v1"),
-        "Pod",
-        "pods",
+/// Adds to a manager what makes pods ready, and ends those that are being deleted.
+pub(crate) fn add_to(manager: &Manager) {
+    manager.add(
+        Controller::of_kind(pods(), serve)
+            .named("kubelet")
+            .workers(4),
     );
+}
+
+fn pods() -> ResourceKind {
+    ResourceKind::namespaced(GroupVersion::constant("", "v1"), "Pod", "pods")
+}
+
+async fn serve(key: Key, cx: Context) -> Result<Action> {
+    let kind = pods();
     let Some(pod) = cx.lister_of(&kind)?.get(&key) else {
         return Ok(Action::done());
     };

@@ -54,6 +54,7 @@ impl<K: Clone + Eq + Hash + Send + 'static> Builder<K> {
             name: self.name,
             last_thread: AtomicUsize::new(0),
             steps: AtomicUsize::new(0),
+            fed_at: AtomicUsize::new(0),
             inbox: Inbox::new(),
             inner: Mutex::new(Inner {
                 state: State::new(metrics),

@@ -23,6 +23,11 @@ pub(super) use uses::validate_uses;
 /// The label of namespaces whose users may have administrative access to devices.
 const ADMIN_LABEL: &str = "resource.kubernetes.io/admin-access";
 
+/// What users elsewhere are told.
+const ADMIN_REFUSAL: &str = "admin access to devices requires the \
+                             `resource.kubernetes.io/admin-access: true` label on the containing \
+                             namespace";
+
 /// Hooks of resource claims.
 #[derive(Debug)]
 pub(crate) struct ResourceClaims;
@@ -85,14 +90,42 @@ fn check_admin_access(
     let mut errors = FieldErrors::default();
     let path = spec.1.child("devices").child("requests");
     for (index, _) in asking {
-        let detail = format!(
-            "admin access to devices requires the `{ADMIN_LABEL}: true` label on the containing \
-             namespace"
-        );
-        errors.forbidden(&path.index(index).child("adminAccess"), detail);
+        let path = path.index(index).child("adminAccess");
+        errors.forbidden(&path, ADMIN_REFUSAL.to_owned());
     }
     let kind = windlass_core::GroupKind::new("resource.k8s.io", kind.to_owned());
     Err(Status::invalid(&kind, object.meta().name(), &errors))
+}
+
+/// Refuses a status that gives administrative access outside of the namespaces that allow it. What
+/// was given before stays.
+pub(crate) fn check_admin_allocation(
+    claim: &Doc,
+    old: &Doc,
+    storage: &Storage,
+) -> Result<(), Status> {
+    let is_admin = |result: &Doc| result.at("/adminAccess").as_bool() == Some(true);
+    let results = |claim: &'_ Doc| claim.at("/status/allocation/devices/results").clone();
+    let (given, before) = (results(claim), results(old));
+    let given = given.items().iter().enumerate();
+    let mut given = given.filter(|(_, result)| is_admin(result)).peekable();
+    if given.peek().is_none()
+        || before.items().iter().any(is_admin)
+        || is_admin_namespace(claim.meta().namespace(), storage)
+    {
+        return Ok(());
+    }
+    let mut errors = FieldErrors::default();
+    let path = ["allocation", "devices", "results"];
+    let path = path
+        .iter()
+        .fold(FieldPath::new("status"), |path, part| path.child(part));
+    for (index, _) in given {
+        let path = path.index(index).child("adminAccess");
+        errors.forbidden(&path, ADMIN_REFUSAL.to_owned());
+    }
+    let kind = windlass_core::GroupKind::new("resource.k8s.io", "ResourceClaim".to_owned());
+    Err(Status::invalid(&kind, claim.meta().name(), &errors))
 }
 
 fn is_admin_namespace(namespace: &str, storage: &Storage) -> bool {

@@ -348,6 +348,9 @@ fn check(call: &Call, part: Part, old: &Doc, new: &Doc) -> Result<(), Status> {
             &errors,
         ));
     }
+    if part == Part::Status {
+        crate::admission::validate_status(&admission::request(call), new, old)?;
+    }
     if part == Part::Main && new != old {
         admission::check_rights(call, new)?;
         crate::admission::validate(&admission::request(call), new, Some(old))?;
