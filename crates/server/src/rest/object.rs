@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use windlass_core::{Doc, Gvk, Kind, Memo, Object, YamlDuplicate, quote};
+use windlass_core::{Doc, Gvk, Kind, Memo, Object, Str, YamlDuplicate, quote};
 
 use super::{Call, typed};
 use crate::crd;
@@ -177,17 +177,21 @@ fn without_nulls(doc: &Doc) -> Option<Doc> {
     }
 }
 
+/// Built once, however many fields go: whoever sends a hundred thousand of them pays for each once.
 fn fields_without_nulls(object: &Object) -> Option<Doc> {
-    let mut changed: Option<Object> = None;
-    for (key, value) in object.iter() {
-        let present = changed.as_ref().unwrap_or(object);
-        if value.is_null() {
-            changed = Some(present.without(key));
-        } else if let Some(cleaned) = without_nulls(value) {
-            changed = Some(present.with(key, cleaned));
+    let mut kept: Option<Vec<(Str, Doc)>> = None;
+    for (position, (key, value)) in object.iter().enumerate() {
+        let cleaned = without_nulls(value);
+        if value.is_null() || cleaned.is_some() {
+            let before = object.iter().take(position);
+            let before = before.map(|(key, value)| (key.clone(), value.clone()));
+            kept.get_or_insert_with(|| before.collect());
+        }
+        if let Some(kept) = kept.as_mut().filter(|_| !value.is_null()) {
+            kept.push((key.clone(), cleaned.unwrap_or_else(|| value.clone())));
         }
     }
-    changed.map(Doc::from)
+    kept.map(|fields| Object::new(fields).into())
 }
 
 /// Documents without `null` that a thread remembers.
@@ -290,4 +294,28 @@ pub(crate) fn put(doc: Doc, pointer: &str, value: impl Into<Doc>) -> Doc {
 /// A document without the value at a pointer.
 pub(crate) fn cut(doc: Doc, pointer: &str) -> Doc {
     doc.without(pointer).unwrap_or(doc)
+}
+
+#[cfg(test)]
+mod tests {
+    use windlass_core::doc;
+
+    use super::*;
+
+    #[test]
+    fn nulls_go_and_everything_else_stays() {
+        let object = doc!({
+            "a": null, "b": 1, "c": { "d": null, "e": [{ "f": null, "g": 2 }, 3] }, "h": {}, "i": null
+        });
+        let cleaned = doc!({ "b": 1, "c": { "e": [{ "g": 2 }, 3] }, "h": {} });
+        assert_eq!(clean(&object), cleaned);
+        assert_eq!(clean(&cleaned), cleaned);
+    }
+
+    #[test]
+    fn many_nulls_are_removed_in_one_go() {
+        let fields = (0..100_000).map(|number| (Str::new(&format!("key-{number}")), Doc::NULL));
+        let object = doc!({ "data": (Doc::from(Object::new(fields.collect()))) });
+        assert_eq!(clean(&object), doc!({ "data": {} }));
+    }
 }
