@@ -1,11 +1,17 @@
 //! Where writes become durable.
 
+mod ahead;
 mod decode;
 mod directory;
 mod load;
+mod log;
+mod mover;
+mod open;
 mod parts;
-mod redb;
+mod record;
 mod row;
+mod storage;
+mod tables;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -73,7 +79,7 @@ impl Loaded {
 pub(crate) fn open(options: &StoreOptions) -> Result<(Box<dyn Backend>, Loaded), OpenError> {
     match &options.place {
         Place::Memory => Ok((Box::new(Memory), Loaded::empty(&options.env))),
-        Place::Directory(_) | Place::Disk(_) => redb::open(options),
+        Place::Directory(_) | Place::Disk(_) => open::open(options),
     }
 }
 

@@ -33,11 +33,11 @@ pub enum OpenError {
         supported: u64,
     },
     /// The data was written by an older program.
-    #[error("data has format {found}, this program reads format {supported} only")]
+    #[error("data has format {found}, this program reads formats from {supported} on")]
     Older {
         /// The format on disk.
         found: u64,
-        /// The format that this program reads.
+        /// The oldest format that this program reads.
         supported: u64,
     },
     /// The data is damaged. Nothing of it is served.

@@ -5,9 +5,11 @@
 //! sequencer, made durable together with its neighbours by one committer, and only then seen:
 //!
 //! ```text
-//! update ─▶ sequencer ─▶ batch ─▶ disk ─▶ maps, history ─▶ readers, watchers
-//!           decides,              one      visible
-//!           numbers               sync     in order
+//! update ─▶ sequencer ─▶ batch ─▶ log ─▶ maps, history ─▶ readers, watchers
+//!           decides,              one     visible
+//!           numbers               sync    in order
+//!                                  │
+//!                                  └─▶ tables, later and many at once
 //! ```
 //!
 //! What holds whatever happens:
@@ -65,7 +67,7 @@ mod visible;
 mod watch;
 
 pub use change::{Change, Outcome};
-pub use disk::Disk;
+pub use disk::{Disk, DiskFile};
 pub use entry::{Entry, stamp};
 pub use error::{DiskError, OpenError, RevisionError, WatchError, WriteError};
 pub use event::{Event, EventKind};

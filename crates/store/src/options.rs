@@ -16,6 +16,8 @@ const HISTORY_AGE: Duration = Duration::from_secs(300);
 const SNAPSHOT_LIMIT: usize = 16;
 /// Writes that wait for the disk at a time; further writers wait for room.
 const PENDING_LIMIT: usize = 4_096;
+/// Bytes of writes that move from the log to the tables together.
+const SEGMENT_BYTES: u64 = 4 << 20;
 /// Bytes of replaced objects that the disk keeps to refill the history after a restart.
 const LOG_BYTES_LIMIT: u64 = 64 << 20;
 
@@ -40,6 +42,9 @@ pub struct StoreOptions {
     pub pending_limit: usize,
     /// Bytes on disk for refilling the history.
     pub log_bytes_limit: u64,
+    /// Bytes of writes that move from the log to the tables together. After a crash a start has
+    /// this much to move first, sometimes twice.
+    pub segment_bytes: u64,
 }
 
 /// Where objects survive a restart.
@@ -87,6 +92,7 @@ impl StoreOptions {
             snapshot_limit: SNAPSHOT_LIMIT,
             pending_limit: PENDING_LIMIT,
             log_bytes_limit: LOG_BYTES_LIMIT,
+            segment_bytes: SEGMENT_BYTES,
         }
     }
 

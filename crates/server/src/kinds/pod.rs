@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use windlass_core::{Doc, Env, Memo, Quantity, doc};
+use windlass_core::{Doc, Env, Memo, Object, Quantity, doc, names};
 
 use super::fields::{Fields, edit};
 use super::pod_spec;
@@ -35,6 +35,29 @@ thread_local! {
     static VALID: RefCell<Memo<Doc, ()>> = RefCell::new(Memo::new(KNOWN_LIMIT));
 }
 
+const NODE_NAME: &str = "nodeName";
+
+/// A spec as it would be on any node, since pods of one template differ in nothing else. A name
+/// that no node can have stays.
+fn on_any_node(spec: &Doc) -> Doc {
+    let has_node = |spec: &&Object| {
+        let name = spec.get(NODE_NAME).and_then(Doc::as_str);
+        name.is_some_and(|name| names::dns1123_subdomain(name).is_empty())
+    };
+    match spec.as_object().filter(has_node) {
+        Some(fields) => fields.with(NODE_NAME, Doc::from("any")).into(),
+        None => spec.clone(),
+    }
+}
+
+/// A spec on the node of another one.
+fn on_node_of(placed: &Doc, spec: &Doc) -> Doc {
+    match (placed.get(NODE_NAME), spec.as_object()) {
+        (Some(node), Some(fields)) => fields.with(NODE_NAME, node.clone()).into(),
+        _ => spec.clone(),
+    }
+}
+
 /// Hooks of pods.
 #[derive(Debug)]
 pub(crate) struct Pods;
@@ -44,12 +67,14 @@ impl Hooks for Pods {
         edit(&pod, |pod| {
             pod.inside("status", |status| edit(status, default_addresses));
             pod.inside("spec", |spec| {
-                if let Some(known) = DEFAULTED.with_borrow(|known| known.get(spec)) {
-                    return known;
-                }
-                let defaulted = default_spec(spec);
-                DEFAULTED.with_borrow_mut(|known| known.put(spec.clone(), defaulted.clone()));
-                defaulted
+                let anywhere = on_any_node(spec);
+                let known = DEFAULTED.with_borrow(|known| known.get(&anywhere));
+                let defaulted = known.unwrap_or_else(|| {
+                    let defaulted = default_spec(&anywhere);
+                    DEFAULTED.with_borrow_mut(|known| known.put(anywhere, defaulted.clone()));
+                    defaulted
+                });
+                on_node_of(spec, &defaulted)
             });
         })
     }
@@ -88,13 +113,14 @@ impl Hooks for Pods {
 
     fn validate(&self, pod: &Doc, errors: &mut FieldErrors) {
         let spec = pod.at("/spec");
-        if VALID.with_borrow(|known| known.get(spec)).is_some() {
+        let anywhere = on_any_node(spec);
+        if VALID.with_borrow(|known| known.get(&anywhere)).is_some() {
             return;
         }
         let mut found = FieldErrors::default();
         pod_spec::validate_spec(spec, &FieldPath::new("spec"), &mut found);
         if found.is_empty() {
-            VALID.with_borrow_mut(|known| known.put(spec.clone(), ()));
+            VALID.with_borrow_mut(|known| known.put(anywhere, ()));
         }
         errors.append(found);
     }
@@ -331,4 +357,40 @@ fn check_gates(new: &Doc, old: &Doc, errors: &mut FieldErrors) {
 fn has_toleration(list: &Doc, wanted: &Doc) -> bool {
     let core = |toleration: &Doc| cut(toleration.clone(), "/tolerationSeconds");
     list.items().iter().any(|known| core(known) == core(wanted))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn on(node: &str) -> Doc {
+        doc!({
+            "metadata": { "name": "web" },
+            "spec": { "nodeName": node, "containers": [{ "name": "main", "image": "web" }] },
+        })
+    }
+
+    #[test]
+    fn pods_that_differ_in_their_node_alone_keep_it() {
+        for node in ["one", "two", "", "Not A Name"] {
+            let pod = Pods.default(on(node));
+            assert_eq!(pod.at("/spec/nodeName").as_str(), Some(node));
+            assert_eq!(pod.str_at("/spec/restartPolicy"), "Always");
+        }
+        let unplaced = Pods.default(doc!({ "spec": { "containers": [] } }));
+        assert!(unplaced.at("/spec/nodeName").is_null());
+    }
+
+    #[test]
+    fn a_node_that_cannot_be_is_refused_whatever_was_valid_before() {
+        let errors = |node: &str| {
+            let mut errors = FieldErrors::default();
+            Pods.validate(&Pods.default(on(node)), &mut errors);
+            errors.is_empty()
+        };
+        assert_eq!(
+            ["one", "Not A Name", "two", "", "Not A Name"].map(errors),
+            [true, false, true, true, false]
+        );
+    }
 }

@@ -19,13 +19,13 @@ const MICRO_DIGITS: usize = 6;
 
 /// The field that is not looked at twice.
 const SPEC: &str = "spec";
-/// Specs that a thread remembers.
+/// Specs and lists that a thread remembers.
 const KNOWN_LIMIT: usize = 1024;
 
 thread_local! {
-    /// Specs that are as their type describes them, and in the form that upstream writes: pods of
-    /// one template come one after the other, and a pod is written several times with the same
-    /// spec.
+    /// Specs and lists in them that are as their type describes them, and in the form that upstream
+    /// writes: pods of one template come one after the other, and a pod is written several times
+    /// with the same spec.
     static KNOWN: RefCell<Memo<(usize, Doc), ()>> = RefCell::new(Memo::new(KNOWN_LIMIT));
 }
 
@@ -121,6 +121,8 @@ struct Walk {
     path: String,
     /// The type that has the field.
     owner: &'static str,
+    /// Whether it has come to a spec, where lists are often the same as ones before.
+    is_in_spec: bool,
     found_unknown: bool,
     /// Whether something is written in another way than upstream writes it.
     found_other_form: bool,
@@ -145,9 +147,11 @@ impl Walk {
             }
             self.path.push_str(key);
             self.found_other_form |= is_left_out(field, value);
-            match field.name() {
-                SPEC => self.spec(field.shape(), value)?,
-                _ => self.value(field.shape(), value)?,
+            match (field.name(), field.shape()) {
+                (SPEC, shape) => self.repeated(shape, value)?,
+                // Pods of one template differ in the node, but not in containers and volumes.
+                (_, shape @ Shape::List(_)) if self.is_in_spec => self.repeated(shape, value)?,
+                (_, shape) => self.value(shape, value)?,
             }
             self.path.truncate(length);
         }
@@ -156,7 +160,7 @@ impl Walk {
     }
 
     /// A value that is often the same as one before.
-    fn spec(&mut self, shape: &'static Shape, doc: &Doc) -> Result<(), String> {
+    fn repeated(&mut self, shape: &'static Shape, doc: &Doc) -> Result<(), String> {
         let key = (std::ptr::from_ref(shape).addr(), doc.clone());
         if KNOWN.with_borrow(|known| known.get(&key)).is_some() {
             return Ok(());
@@ -164,6 +168,7 @@ impl Walk {
         let mut walk = Self {
             path: self.path.clone(),
             owner: self.owner,
+            is_in_spec: true,
             ..Self::default()
         };
         walk.value(shape, doc)?;

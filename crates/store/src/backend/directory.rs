@@ -2,18 +2,16 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::OpenError;
 
 const LOCK_FILE: &str = "lock";
-const DATA_FILE: &str = "store.redb";
 
 /// A directory that belongs to this store until the value is dropped.
 #[derive(Debug)]
 pub(super) struct Directory {
-    /// The file with the objects.
-    pub(super) data: File,
+    dir: PathBuf,
     /// Locked as long as it is open; the operating system frees it when the process dies.
     _lock: File,
 }
@@ -38,9 +36,24 @@ impl Directory {
             Err(TryLockError::Error(source)) => return Err(fail(source)),
         }
         sign(&mut lock).map_err(fail)?;
-        let data = open_private(&dir.join(DATA_FILE)).map_err(fail)?;
-        sync_dir(dir).map_err(fail)?;
-        Ok(Self { data, _lock: lock })
+        Ok(Self {
+            dir: dir.to_owned(),
+            _lock: lock,
+        })
+    }
+
+    /// Opens a file, which is made if it does not exist.
+    pub(super) fn file(&self, name: &str) -> io::Result<File> {
+        open_private(&self.dir.join(name))
+    }
+
+    /// A new file is there for good only when its directory is synced.
+    pub(super) fn sync(&self) -> io::Result<()> {
+        if cfg!(unix) {
+            File::open(&self.dir)?.sync_all()
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -79,13 +92,4 @@ fn open_private(path: &Path) -> io::Result<File> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.open(path)
-}
-
-/// A new file is there for good only when its directory is synced.
-fn sync_dir(dir: &Path) -> io::Result<()> {
-    if cfg!(unix) {
-        File::open(dir)?.sync_all()
-    } else {
-        Ok(())
-    }
 }

@@ -10,8 +10,10 @@ use windlass_core::{Key, Unpacker};
 use super::Loaded;
 use super::decode::{Object, RawRow, decode_all};
 use super::parts::{self, Parts};
-use super::redb::{Counts, FORMAT, LOG, NUMBERS, OBJECTS, PARTS, TEXTS, engine, field};
 use super::row::{Id, LogRow, ObjectRow, PartRow};
+use super::tables::{
+    Counts, FORMAT, LOG, NUMBERS, OBJECTS, OLDEST_FORMAT, PARTS, TEXTS, engine, field,
+};
 use crate::expiry::{Expiry, Lease};
 use crate::{Commit, Entry, Event, EventKind, OpenError, Resource, StoreOptions};
 
@@ -27,21 +29,33 @@ pub(super) struct Opened {
     pub(super) parts: Parts,
 }
 
-/// Reads the database, after making it if it is new.
-pub(super) fn load(database: &Database, options: &StoreOptions) -> Result<Opened, OpenError> {
-    let found = format(database)?;
-    match found {
-        None => create(database, options),
-        Some(found) if found > FORMAT => Err(OpenError::Newer {
-            found,
-            supported: FORMAT,
-        }),
-        Some(found) if found < FORMAT => Err(OpenError::Older {
-            found,
-            supported: FORMAT,
-        }),
-        Some(_) => Reading::new(database, options)?.finish(database),
+/// Makes the tables if they are new, and brings them to the current format. Returns the figures
+/// that are in them.
+pub(super) fn prepare(database: &Database, options: &StoreOptions) -> Result<Counts, OpenError> {
+    match format(database)? {
+        None => create(database, options)?,
+        Some(FORMAT) => {}
+        Some(OLDEST_FORMAT) => mark(database)?,
+        Some(found) if found > FORMAT => {
+            return Err(OpenError::Newer {
+                found,
+                supported: FORMAT,
+            });
+        }
+        Some(found) => {
+            return Err(OpenError::Older {
+                found,
+                supported: OLDEST_FORMAT,
+            });
+        }
     }
+    let transaction = database.begin_read().map_err(engine)?;
+    numbers(&transaction)
+}
+
+/// Reads everything.
+pub(super) fn load(database: &Database, options: &StoreOptions) -> Result<Opened, OpenError> {
+    Reading::new(database, options)?.finish(database)
 }
 
 /// The format of the database; `None` if it is new.
@@ -57,16 +71,12 @@ fn format(database: &Database) -> Result<Option<u64>, OpenError> {
         .ok_or_else(|| damaged("it has no format"))
 }
 
-fn create(database: &Database, options: &StoreOptions) -> Result<Opened, OpenError> {
+fn create(database: &Database, options: &StoreOptions) -> Result<(), OpenError> {
     let loaded = Loaded::empty(&options.env);
     let counts = Counts {
         revision: loaded.revision,
         floor: loaded.floor,
-        objects: 0,
-        object_bytes: 0,
-        log_rows: 0,
-        log_bytes: 0,
-        reserved: 0,
+        ..Counts::default()
     };
     let write = || {
         let transaction = database.begin_write()?;
@@ -83,12 +93,26 @@ fn create(database: &Database, options: &StoreOptions) -> Result<Opened, OpenErr
         transaction.commit()?;
         Ok::<_, redb::Error>(())
     };
-    write().map_err(engine)?;
-    Ok(Opened {
-        loaded,
-        counts,
-        parts: Parts::default(),
-    })
+    Ok(write().map_err(engine)?)
+}
+
+/// Tables of the older format are the same; its programs would not look for a log beside them.
+fn mark(database: &Database) -> Result<(), OpenError> {
+    let write = || {
+        let transaction = database.begin_write()?;
+        transaction
+            .open_table(NUMBERS)?
+            .insert(field::FORMAT, FORMAT)?;
+        transaction.commit()?;
+        Ok::<_, redb::Error>(())
+    };
+    Ok(write().map_err(engine)?)
+}
+
+/// The figures that are in the tables; the others are zero.
+fn numbers(transaction: &ReadTransaction) -> Result<Counts, OpenError> {
+    let numbers = transaction.open_table(NUMBERS).map_err(engine)?;
+    Counts::read(&numbers).map_err(|error| damaged(&error.to_string()))
 }
 
 /// A database that is being read.
@@ -108,22 +132,7 @@ impl<'a> Reading<'a> {
         let texts = transaction.open_table(TEXTS).map_err(engine)?;
         let uid = texts.get(field::UID).map_err(engine)?;
         let uid = uid.ok_or_else(|| damaged("it has no uid"))?.value().into();
-        let numbers = transaction.open_table(NUMBERS).map_err(engine)?;
-        let number = |name: &str| {
-            let number = numbers.get(name).map_err(engine)?;
-            number
-                .map(|number| number.value())
-                .ok_or_else(|| damaged(name))
-        };
-        let counts = Counts {
-            revision: number(field::REVISION)?,
-            floor: number(field::FLOOR)?,
-            objects: number(field::OBJECTS)?,
-            object_bytes: 0,
-            log_rows: 0,
-            log_bytes: 0,
-            reserved: number(field::RESERVED)?,
-        };
+        let counts = numbers(&transaction)?;
         let loaded = Loaded {
             uid,
             ..Loaded::empty(&options.env)

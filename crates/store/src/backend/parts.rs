@@ -17,8 +17,6 @@ pub(super) struct Parts {
     uses: HashMap<u64, u32>,
     /// Reused: parts of the object that was packed last.
     fresh: Vec<NewPart>,
-    /// Reused for every row.
-    row: Vec<u8>,
 }
 
 impl Parts {
@@ -37,18 +35,14 @@ impl Parts {
         self.packer.pack(doc, row, &mut self.fresh);
     }
 
-    /// Writes the parts of the object that was packed last, and counts what it uses.
-    pub(super) fn keep(
-        &mut self,
-        packed: &[u8],
-        table: &mut PartsTable<'_>,
-    ) -> Result<(), redb::Error> {
-        for part in std::mem::take(&mut self.fresh) {
-            PartRow::encode(&mut self.row, part.number, &part.bytes);
-            table.insert(part.number, self.row.as_slice())?;
-            count(&mut self.uses, &part.bytes)?;
+    /// Counts what the object that was packed last uses, and returns the parts that are new with
+    /// it.
+    pub(super) fn keep(&mut self, packed: &[u8]) -> std::vec::Drain<'_, NewPart> {
+        for part in &self.fresh {
+            count(&mut self.uses, &part.bytes).expect("invariant: parts read back as packed");
         }
-        count(&mut self.uses, packed)
+        count(&mut self.uses, packed).expect("invariant: objects read back as packed");
+        self.fresh.drain(..)
     }
 
     /// An object is gone from objects and log. Parts that nothing uses any more go with it.

@@ -168,7 +168,8 @@ fn checksum(key: &[u8], rest: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
+/// The first bytes, which are taken away.
+pub(super) fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
     let (head, rest) = bytes.split_first_chunk()?;
     *bytes = rest;
     Some(*head)

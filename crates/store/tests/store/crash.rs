@@ -9,11 +9,16 @@ use windlass_store::{Change, Commit, Place, Store, StoreOptions, WriteError};
 use crate::sim_disk::SimDisk;
 use crate::support::{brief, content, delete, drain, key, object, pods, put};
 
+/// Bytes that a handful of commits fill, so that moves from the log to the tables are among what
+/// fails.
+const FEW_COMMITS: u64 = 1_000;
+
 fn on(disk: &SimDisk, commit: Commit) -> StoreOptions {
     let place = Place::Disk(Arc::new(disk.clone()));
     StoreOptions {
         place,
         commit,
+        segment_bytes: FEW_COMMITS,
         ..StoreOptions::memory(Env::seeded(1))
     }
 }
@@ -22,6 +27,7 @@ fn on(disk: &SimDisk, commit: Commit) -> StoreOptions {
 /// durable, first the empty store.
 async fn write_history(disk: &SimDisk) -> Vec<usize> {
     let store = Store::open(on(disk, Commit::Inline)).unwrap();
+    let made = disk.syncs("store.redb");
     let mut durable = vec![disk.operations()];
     for step in 0..12 {
         let name = ["a", "b", "c"][step % 3];
@@ -32,6 +38,10 @@ async fn write_history(disk: &SimDisk) -> Vec<usize> {
         }
         durable.push(disk.operations());
     }
+    assert!(
+        disk.syncs("store.redb") > made,
+        "nothing moved to the tables"
+    );
     durable
 }
 

@@ -15,6 +15,15 @@ const ROUNDS: usize = 6;
 const LINES: usize = 600;
 const WRITERS: usize = 8;
 const WATCHERS: usize = 4;
+/// So that the process is killed while writes move from the log to the tables, too.
+const SEGMENT_BYTES: u64 = 8 << 10;
+
+fn options(env: Env, dir: &Path) -> StoreOptions {
+    StoreOptions {
+        segment_bytes: SEGMENT_BYTES,
+        ..StoreOptions::directory(env, dir)
+    }
+}
 /// Tells the child which directory to write to.
 const DIR_VARIABLE: &str = "WINDLASS_STORE_KILL_TEST_DIR";
 
@@ -35,7 +44,7 @@ fn nothing_that_was_told_is_lost_when_the_process_is_killed() {
             told.acked.iter().all(|(revision, ..)| *revision > newest),
             "round {round}"
         );
-        let store = Store::open(StoreOptions::directory(Env::seeded(1), dir.path())).unwrap();
+        let store = Store::open(options(Env::seeded(1), dir.path())).unwrap();
         check(&store, &told);
         newest = store.revision();
     }
@@ -47,7 +56,7 @@ async fn child_of_the_kill_test() {
     let Ok(dir) = std::env::var(DIR_VARIABLE) else {
         return;
     };
-    let store = Store::open(StoreOptions::directory(Env::real(), dir)).unwrap();
+    let store = Store::open(options(Env::real(), Path::new(&dir))).unwrap();
     for _ in 0..WATCHERS {
         let mut watch = store.watch(&pods(), store.revision()).unwrap();
         tokio::spawn(async move {

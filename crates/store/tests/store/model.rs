@@ -154,6 +154,7 @@ fn options(disk: Option<&SimDisk>) -> StoreOptions {
         commit: Commit::Inline,
         history_limit: HISTORY_LIMIT,
         snapshot_limit: 0,
+        segment_bytes: 1_000,
         ..StoreOptions::memory(Env::seeded(1))
     };
     match disk {

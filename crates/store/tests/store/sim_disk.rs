@@ -1,11 +1,12 @@
 //! A disk in memory that fails, stalls and loses power when told to.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
-use windlass_store::Disk;
+use windlass_store::{Disk, DiskFile};
 
 /// What survives a power loss in one piece.
 const SECTOR: usize = 512;
@@ -17,6 +18,18 @@ const SYNC_TIMEOUT: Duration = Duration::from_secs(60);
 pub(crate) struct SimDisk {
     shared: Arc<Shared>,
 }
+
+/// A file of the disk.
+#[derive(Clone, Debug)]
+struct SimFile {
+    disk: SimDisk,
+    name: Name,
+}
+
+type Name = &'static str;
+
+/// Files by their names.
+pub(crate) type Files = BTreeMap<Name, Vec<u8>>;
 
 /// As long as it lives, syncs wait.
 #[must_use]
@@ -45,11 +58,11 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     /// What a read returns.
-    bytes: Vec<u8>,
+    files: Files,
     /// What the disk held at first.
-    origin: Vec<u8>,
+    origin: Files,
     /// Everything that was done since.
-    journal: Vec<Operation>,
+    journal: Vec<(Name, Operation)>,
     /// The operation from which on all fail.
     fails_from: Option<usize>,
     /// Whether a sync waits.
@@ -66,10 +79,10 @@ enum Operation {
 }
 
 impl SimDisk {
-    pub(crate) fn holding(bytes: Vec<u8>) -> Self {
+    pub(crate) fn holding(files: Files) -> Self {
         let disk = Self::default();
-        disk.shared.state.lock().origin.clone_from(&bytes);
-        disk.shared.state.lock().bytes = bytes;
+        disk.shared.state.lock().origin.clone_from(&files);
+        disk.shared.state.lock().files = files;
         disk
     }
 
@@ -78,8 +91,16 @@ impl SimDisk {
         self.shared.state.lock().journal.len()
     }
 
-    pub(crate) fn content(&self) -> Vec<u8> {
-        self.shared.state.lock().bytes.clone()
+    /// How often a file was synced.
+    pub(crate) fn syncs(&self, file: &str) -> usize {
+        let state = self.shared.state.lock();
+        let is_one =
+            |(name, done): &&(Name, Operation)| *name == file && matches!(done, Operation::Sync);
+        state.journal.iter().filter(is_one).count()
+    }
+
+    pub(crate) fn content(&self) -> Files {
+        self.shared.state.lock().files.clone()
     }
 
     /// All operations fail after so many more.
@@ -119,22 +140,32 @@ impl SimDisk {
     ) -> Self {
         let state = self.shared.state.lock();
         let journal = &state.journal[..operations];
-        let last_sync = journal
-            .iter()
-            .rposition(|done| matches!(done, Operation::Sync));
-        let synced = last_sync.map_or(0, |index| index + 1);
-        let mut bytes = state.origin.clone();
-        journal[..synced]
-            .iter()
-            .for_each(|operation| operation.apply(&mut bytes));
-        let pieces = journal[synced..].iter().flat_map(Operation::pieces);
-        for (_, piece) in pieces.enumerate().filter(|(number, _)| survives(*number)) {
-            piece.apply(&mut bytes);
+        let mut files = state.origin.clone();
+        let names: std::collections::BTreeSet<Name> = journal.iter().map(|done| done.0).collect();
+        let mut number = 0;
+        for name in names {
+            let done: Vec<&Operation> = journal
+                .iter()
+                .filter(|done| done.0 == name)
+                .map(|done| &done.1)
+                .collect();
+            let last_sync = done
+                .iter()
+                .rposition(|done| matches!(done, Operation::Sync));
+            let (synced, loose) = done.split_at(last_sync.map_or(0, |index| index + 1));
+            let bytes = files.entry(name).or_default();
+            synced.iter().for_each(|operation| operation.apply(bytes));
+            for piece in loose.iter().flat_map(|operation| operation.pieces()) {
+                if survives(number) {
+                    piece.apply(bytes);
+                }
+                number += 1;
+            }
         }
-        Self::holding(bytes)
+        Self::holding(files)
     }
 
-    fn perform(&self, operation: Operation) -> io::Result<()> {
+    fn perform(&self, name: Name, operation: Operation) -> io::Result<()> {
         let mut state = self.shared.state.lock();
         if state
             .fails_from
@@ -142,7 +173,7 @@ impl SimDisk {
         {
             return Err(io::Error::other("simulated failure"));
         }
-        operation.apply(&mut state.bytes);
+        operation.apply(state.files.entry(name).or_default());
         if matches!(operation, Operation::Sync) {
             state.waiting += 1;
             self.shared.changed.notify_all();
@@ -151,7 +182,7 @@ impl SimDisk {
             }
             state.waiting -= 1;
         }
-        state.journal.push(operation);
+        state.journal.push((name, operation));
         Ok(())
     }
 }
@@ -185,27 +216,43 @@ impl Operation {
 }
 
 impl Disk for SimDisk {
+    fn file(&self, name: Name) -> io::Result<Arc<dyn DiskFile>> {
+        let disk = self.clone();
+        Ok(Arc::new(SimFile { disk, name }))
+    }
+}
+
+impl SimFile {
+    fn read_all<T>(&self, read: impl FnOnce(&[u8]) -> T) -> T {
+        let state = self.disk.shared.state.lock();
+        read(state.files.get(self.name).map_or(&[], Vec::as_slice))
+    }
+}
+
+impl DiskFile for SimFile {
     fn len(&self) -> io::Result<u64> {
-        Ok(self.shared.state.lock().bytes.len() as u64)
+        Ok(self.read_all(|all| all.len() as u64))
     }
 
     fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
-        let state = self.shared.state.lock();
-        let start = usize::try_from(offset).unwrap();
-        let found = state.bytes.get(start..start + bytes.len());
-        bytes.copy_from_slice(found.ok_or(io::ErrorKind::UnexpectedEof)?);
-        Ok(())
+        self.read_all(|all| {
+            let start = usize::try_from(offset).unwrap();
+            let found = all.get(start..start + bytes.len());
+            bytes.copy_from_slice(found.ok_or(io::ErrorKind::UnexpectedEof)?);
+            Ok(())
+        })
     }
 
     fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        self.perform(Operation::Write(offset, bytes.to_vec()))
+        let operation = Operation::Write(offset, bytes.to_vec());
+        self.disk.perform(self.name, operation)
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        self.perform(Operation::SetLen(len))
+        self.disk.perform(self.name, Operation::SetLen(len))
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.perform(Operation::Sync)
+        self.disk.perform(self.name, Operation::Sync)
     }
 }

@@ -1,0 +1,163 @@
+//! Writes are durable in a log first; the tables hear of them later, many at once.
+//!
+//! A commit costs one write in sequence and one sync. Tables cost a page per row and level, and
+//! most of that is saved when thousands of rows move together, on a thread of their own.
+
+use std::io;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::directory::Directory;
+use super::log::Log;
+use super::mover::Mover;
+use super::parts::Parts;
+use super::record;
+use super::storage::Length;
+use super::tables::Move;
+use super::{Backend, Write};
+use crate::{DiskError, Durability};
+
+/// While the tables are behind, a file of the log may grow to so many times its size.
+const OVERRUN: u64 = 8;
+/// Revisions that a store which does not wait for the disk reserves ahead.
+pub(super) const RESERVE: u64 = 20_000;
+
+/// The log, and whoever moves its writes to the tables.
+#[derive(Debug)]
+pub(super) struct Ahead {
+    log: Log,
+    mover: Mover,
+    parts: Arc<Mutex<Parts>>,
+    /// What moves next: the commits in the active file of the log.
+    next: Move,
+    /// Revisions up to this one may be given out; no limit if writes wait for the disk.
+    reserved: u64,
+    settings: Settings,
+    /// Reused for every row.
+    row: Vec<u8>,
+}
+
+/// What does not change while a store is open.
+pub(super) struct Settings {
+    pub(super) durability: Durability,
+    /// Bytes of the log that move together.
+    pub(super) segment_bytes: u64,
+    pub(super) tables_len: Length,
+    /// Held as long as the files are open.
+    pub(super) directory: Option<Directory>,
+}
+
+impl Ahead {
+    /// Goes on with an empty log.
+    pub(super) fn new(
+        log: Log,
+        mover: Mover,
+        parts: Arc<Mutex<Parts>>,
+        settings: Settings,
+    ) -> Self {
+        let reserved = mover.reserved();
+        Self {
+            log,
+            mover,
+            parts,
+            next: Move::default(),
+            reserved,
+            settings,
+            row: Vec::new(),
+        }
+    }
+
+    /// Moves on when there is enough to move, unless the last move is still under way and there is
+    /// room to wait for it.
+    fn move_on(&mut self) -> Result<(), DiskError> {
+        let (filled, segment) = (self.log.filled(), self.settings.segment_bytes);
+        let can_wait = self.mover.is_busy() && filled < segment.saturating_mul(OVERRUN);
+        if filled < segment || can_wait {
+            return Ok(());
+        }
+        self.switch()
+    }
+
+    /// Moves all of the active file and goes on in the other one.
+    fn switch(&mut self) -> Result<(), DiskError> {
+        self.mover.wait()?;
+        self.log.switch();
+        self.start_move()
+    }
+
+    fn start_move(&mut self) -> Result<(), DiskError> {
+        let mut next = std::mem::take(&mut self.next);
+        next.reserved = self.reserved;
+        self.mover.start(next)
+    }
+
+    /// Makes sure that no revision is given out which the tables do not expect.
+    fn reserve(&mut self, last: u64) -> Result<(), DiskError> {
+        if self.settings.durability == Durability::Full || last <= self.reserved {
+            return Ok(());
+        }
+        self.reserved = last + RESERVE;
+        self.switch()?;
+        self.mover.wait()
+    }
+
+    /// Moves everything that is left, and gives back the revisions that were not used.
+    fn finish(&mut self) -> Result<(), DiskError> {
+        self.mover.wait()?;
+        let is_needed = !self.next.frames.is_empty() || self.next.floor != 0 || self.reserved != 0;
+        if is_needed {
+            self.reserved = 0;
+            self.start_move()?;
+            self.mover.wait()?;
+        }
+        self.mover.stop();
+        self.log.clear().map_err(failed)
+    }
+}
+
+impl Backend for Ahead {
+    fn commit(&mut self, writes: &[Write]) -> Result<(), DiskError> {
+        let Some(last) = writes.last() else {
+            return Ok(());
+        };
+        self.mover.poll()?;
+        self.reserve(last.event.revision())?;
+        let mut frame = record::encode(writes, &mut self.parts.lock(), &mut self.row);
+        let sync = self.settings.durability == Durability::Full;
+        self.log.append(&mut frame, sync).map_err(failed)?;
+        self.next.frames.push(frame);
+        self.move_on()
+    }
+
+    /// The rows go with the next move: until then they only take room.
+    fn compact(&mut self, floor: u64) -> Result<(), DiskError> {
+        self.next.floor = self.next.floor.max(floor);
+        Ok(())
+    }
+
+    fn bytes(&self) -> u64 {
+        (self.settings.tables_len)().unwrap_or(0) + self.log.bytes()
+    }
+}
+
+impl Drop for Ahead {
+    fn drop(&mut self) {
+        // If this fails, the next start finds the writes in the log.
+        let _ = self.finish();
+    }
+}
+
+pub(super) fn failed(error: impl Into<io::Error>) -> DiskError {
+    DiskError::new(&error.into())
+}
+
+impl std::fmt::Debug for Settings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Settings")
+            .field("durability", &self.durability)
+            .field("segment_bytes", &self.segment_bytes)
+            .field("directory", &self.directory)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,247 @@
+//! The log: two files that take turns, each a run of frames.
+//!
+//! A frame is `checksum, length, generation, content, padding`. Files are written over and over:
+//! a frame belongs to the run if it has the generation of the first one. One file takes frames
+//! while the writes of the other move to the tables.
+
+use std::io;
+use std::sync::Arc;
+
+use super::row::take;
+use crate::DiskFile;
+
+/// The names of the two files.
+pub(super) const FILES: [&str; 2] = ["store.log.0", "store.log.1"];
+
+/// Checksum, length, generation.
+const HEAD: usize = 4 + 4 + 8;
+/// Frames begin at multiples of this, so that one can be found behind a damaged one.
+const ALIGN: usize = 8;
+/// Files grow by this much, written with zeros: a sync of blocks that exist is much cheaper than
+/// one that has to note new blocks as well.
+const STEP: u64 = 256 << 10;
+
+/// A frame that is being put together: content is appended to it.
+#[derive(Debug)]
+pub(super) struct Frame(Vec<u8>);
+
+impl Frame {
+    pub(super) fn new() -> Self {
+        Self(vec![0; HEAD])
+    }
+
+    /// Where to append the content.
+    pub(super) fn content_mut(&mut self) -> &mut Vec<u8> {
+        &mut self.0
+    }
+
+    /// What was appended. Padding may follow once the frame is sealed.
+    pub(super) fn content(&self) -> &[u8] {
+        &self.0[HEAD..]
+    }
+
+    fn seal(&mut self, generation: u64) {
+        let len = u32::try_from(self.0.len() - HEAD).expect("invariant: commits are bounded");
+        self.0.resize(self.0.len().next_multiple_of(ALIGN), 0);
+        self.0[4..8].copy_from_slice(&len.to_le_bytes());
+        self.0[8..HEAD].copy_from_slice(&generation.to_le_bytes());
+        let checksum = crc32fast::hash(&self.0[4..]);
+        self.0[..4].copy_from_slice(&checksum.to_le_bytes());
+    }
+
+    /// The frame that `bytes` begin with.
+    fn read(bytes: &[u8]) -> Option<(u64, Self)> {
+        let mut rest = bytes;
+        let checksum = u32::from_le_bytes(take(&mut rest)?);
+        let len = usize::try_from(u32::from_le_bytes(take(&mut rest)?)).ok()?;
+        let generation = u64::from_le_bytes(take(&mut rest)?);
+        let end = HEAD.checked_add(len)?.checked_next_multiple_of(ALIGN)?;
+        let frame = bytes.get(..end)?;
+        let is_sound = generation != 0 && checksum == crc32fast::hash(&frame[4..]);
+        is_sound.then(|| (generation, Self(frame.to_vec())))
+    }
+}
+
+/// What a file holds when it is opened.
+#[derive(Debug, Default)]
+pub(super) struct Run {
+    /// Zero if there is no frame.
+    pub(super) generation: u64,
+    pub(super) frames: Vec<Frame>,
+    /// Frames that are whole but not in the run: left from before, or cut off by damage.
+    pub(super) beyond: Vec<Frame>,
+    /// The newest generation of all frames.
+    newest: u64,
+}
+
+impl Run {
+    fn read(bytes: &[u8]) -> Self {
+        let mut run = Self::default();
+        let mut at = 0;
+        while let Some((generation, frame)) = Frame::read(&bytes[at..]) {
+            if run.generation != 0 && generation != run.generation {
+                break;
+            }
+            run.generation = generation;
+            run.newest = generation;
+            at += frame.0.len();
+            run.frames.push(frame);
+        }
+        while at < bytes.len() {
+            match Frame::read(&bytes[at..]) {
+                Some((generation, frame)) => {
+                    run.newest = run.newest.max(generation);
+                    at += frame.0.len();
+                    run.beyond.push(frame);
+                }
+                None => at += ALIGN,
+            }
+        }
+        run
+    }
+}
+
+/// The two files.
+#[derive(Debug)]
+pub(super) struct Log {
+    files: [Arc<dyn DiskFile>; 2],
+    /// How long each file is.
+    lens: [u64; 2],
+    /// The file that takes frames.
+    active: usize,
+    /// Where its next frame goes.
+    at: u64,
+    generation: u64,
+}
+
+impl Log {
+    /// Reads both files, the older run first.
+    pub(super) fn open(files: [Arc<dyn DiskFile>; 2]) -> io::Result<(Self, Vec<Run>)> {
+        let mut log = Self {
+            lens: [files[0].len()?, files[1].len()?],
+            files,
+            active: 0,
+            at: 0,
+            generation: 1,
+        };
+        let mut runs = Vec::new();
+        for (file, len) in log.files.iter().zip(log.lens) {
+            let mut bytes = vec![0; usize::try_from(len).map_err(io::Error::other)?];
+            file.read(0, &mut bytes)?;
+            runs.push(Run::read(&bytes));
+        }
+        runs.sort_by_key(|run| run.generation);
+        log.generation += runs.iter().map(|run| run.newest).max().unwrap_or(0);
+        Ok((log, runs))
+    }
+
+    /// Bytes of frames in the active file.
+    pub(super) fn filled(&self) -> u64 {
+        self.at
+    }
+
+    /// Bytes of both files.
+    pub(super) fn bytes(&self) -> u64 {
+        self.lens.iter().sum()
+    }
+
+    /// Appends a frame, which is durable only if `sync` is set.
+    pub(super) fn append(&mut self, frame: &mut Frame, sync: bool) -> io::Result<()> {
+        frame.seal(self.generation);
+        let file = &self.files[self.active];
+        file.write(self.at, &frame.0)?;
+        self.at += frame.0.len() as u64;
+        let len = &mut self.lens[self.active];
+        if self.at > *len {
+            *len = self.at.next_multiple_of(STEP);
+            let zeros = usize::try_from(*len - self.at).map_err(io::Error::other)?;
+            file.write(self.at, &vec![0; zeros])?;
+        }
+        if sync { file.sync() } else { Ok(()) }
+    }
+
+    /// Goes on in the other file, whose frames nobody needs any more.
+    pub(super) fn switch(&mut self) {
+        self.active = 1 - self.active;
+        self.at = 0;
+        self.generation += 1;
+    }
+
+    /// Empties both files, whose frames nobody needs any more.
+    pub(super) fn clear(&mut self) -> io::Result<()> {
+        for (file, len) in self.files.iter().zip(&mut self.lens) {
+            if *len > 0 {
+                file.set_len(0)?;
+                *len = 0;
+            }
+        }
+        (self.active, self.at) = (0, 0);
+        self.generation += 1;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(text: &str) -> Frame {
+        let mut frame = Frame::new();
+        frame.content_mut().extend(text.as_bytes());
+        frame
+    }
+
+    fn texts<'a>(frames: &'a [Frame]) -> Vec<&'a str> {
+        let text = |frame: &'a Frame| {
+            str::from_utf8(frame.content())
+                .unwrap()
+                .trim_end_matches('\0')
+        };
+        frames.iter().map(text).collect()
+    }
+
+    fn run(generation: u64, all: &[&str]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for text in all {
+            let mut frame = frame(text);
+            frame.seal(generation);
+            bytes.extend(frame.0);
+        }
+        bytes
+    }
+
+    #[test]
+    fn a_run_ends_where_the_generation_changes() {
+        let mut bytes = run(3, &["one", "two", "three"]);
+        let newer = run(4, &["four"]);
+        bytes[..newer.len()].copy_from_slice(&newer);
+        let read = Run::read(&bytes);
+        assert_eq!(read.generation, 4);
+        assert_eq!(texts(&read.frames), ["four"]);
+        assert_eq!(texts(&read.beyond), ["two", "three"]);
+    }
+
+    #[test]
+    fn a_flipped_bit_cuts_the_run_and_what_follows_is_found() {
+        let bytes = run(3, &["one", "two", "three"]);
+        let first = run(3, &["one"]).len();
+        for bit in 0..first * 8 {
+            let mut damaged = bytes.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            let read = Run::read(&damaged);
+            assert!(!texts(&read.frames).contains(&"one"), "bit {bit}");
+            let found = [texts(&read.frames), texts(&read.beyond)].concat();
+            assert_eq!(found, ["two", "three"], "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn zeros_are_no_frame() {
+        let read = Run::read(&[0; 100]);
+        assert_eq!(
+            (read.generation, read.frames.len(), read.beyond.len()),
+            (0, 0, 0)
+        );
+        assert_eq!(Run::read(&[]).frames.len(), 0);
+    }
+}

@@ -1,0 +1,148 @@
+//! Opening what is on the disk.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use redb::Database;
+
+use super::ahead::{Ahead, RESERVE, Settings, failed};
+use super::load;
+use super::log::{Frame, Log, Run};
+use super::mover::Mover;
+use super::parts::Parts;
+use super::storage::{Files, Length, Storage};
+use super::tables::{Counts, Limits, Move, Tables, check, engine, replay};
+use super::{Backend, Loaded, record};
+use crate::{Commit, DiskError, Durability, OpenError, StoreOptions};
+
+/// Everything is read from memory: the engine needs pages at hand only while it writes.
+const CACHE_BYTES: usize = 16 << 20;
+
+/// A file of less than this is never too large.
+const SPARSE_BYTES: u64 = 16 << 20;
+/// A larger file is compacted when it is opened and its rows fill less than one part in so many.
+const SPARSE_FACTOR: u64 = 4;
+
+/// Opens the files and reads everything.
+pub(super) fn open(options: &StoreOptions) -> Result<(Box<dyn Backend>, Loaded), OpenError> {
+    let files = Files::open(&options.place)?;
+    let (mut log, runs) = Log::open(files.log).map_err(failed)?;
+    let reading = || read(files.tables, &files.tables_len, runs, options);
+    // The engine may panic on a damaged file, which is no reason to take the process down.
+    let (mut tables, parts, mut loaded) = catch_unwind(AssertUnwindSafe(reading))
+        .map_err(|_| OpenError::Damaged("the engine cannot read it".to_owned()))??;
+    prepare(&mut tables, &mut loaded, options)?;
+    log.clear().map_err(failed)?;
+    let mover = match options.commit {
+        Commit::Inline => Mover::inline(tables),
+        Commit::Thread => Mover::threaded(tables)?,
+    };
+    let settings = Settings {
+        durability: options.durability,
+        segment_bytes: options.segment_bytes,
+        tables_len: files.tables_len,
+        directory: files.directory,
+    };
+    Ok((Box::new(Ahead::new(log, mover, parts, settings)), loaded))
+}
+
+type Read = (Tables, Arc<Mutex<Parts>>, Loaded);
+
+/// Reads the tables, after moving to them what the log has and they have not.
+fn read(
+    file: Storage,
+    len: &Length,
+    runs: Vec<Run>,
+    options: &StoreOptions,
+) -> Result<Read, OpenError> {
+    let mut database = Database::builder()
+        .set_cache_size(CACHE_BYTES)
+        .create_with_backend(file)
+        .map_err(engine)?;
+    let counts = load::prepare(&database, options)?;
+    let frames = missing(runs, &counts)?;
+    // What is read is verified row by row. Pages are verified before one is written, which a
+    // thread does later when the first writes move; simulations have no later.
+    let is_checked = !frames.is_empty() || options.commit == Commit::Inline;
+    if is_checked {
+        check(&mut database)?;
+    }
+    if !frames.is_empty() {
+        replay(&database, &frames)?;
+    }
+    let opened = load::load(&database, options)?;
+    shrink(&mut database, len, &opened.counts)?;
+    let parts = Arc::new(Mutex::new(opened.parts));
+    let limits = Limits {
+        log_rows: options.history_limit as u64,
+        log_bytes: options.log_bytes_limit,
+    };
+    let tables = Tables::new(database, opened.counts, limits, parts.clone(), is_checked);
+    Ok((tables, parts, opened.loaded))
+}
+
+/// The commits that the tables have not, in order.
+fn missing(runs: Vec<Run>, tables: &Counts) -> Result<Vec<Frame>, OpenError> {
+    let damaged = || OpenError::Damaged("commits are missing in the log".to_owned());
+    // A store that did not wait for the disk never promised that everything is there.
+    let may_miss = tables.reserved != 0;
+    let mut next = tables.revision + 1;
+    let mut frames = Vec::new();
+    let mut cut_off = Vec::new();
+    for run in runs {
+        cut_off.extend(run.beyond);
+        for frame in run.frames {
+            let (first, count) = record::revisions(frame.content()).ok_or_else(damaged)?;
+            if first + count <= next {
+                continue;
+            }
+            if first == next {
+                next += count;
+                frames.push(frame);
+            } else {
+                cut_off.push(frame);
+            }
+        }
+    }
+    let is_newer = |frame: &Frame| {
+        record::revisions(frame.content()).is_none_or(|(first, count)| first + count > next)
+    };
+    if !may_miss && cut_off.iter().any(is_newer) {
+        return Err(damaged());
+    }
+    Ok(frames)
+}
+
+/// Forgets what history is too much, and reserves revisions if writes will not wait for the disk.
+fn prepare(
+    tables: &mut Tables,
+    loaded: &mut Loaded,
+    options: &StoreOptions,
+) -> Result<(), DiskError> {
+    let reserved = match options.durability {
+        Durability::Full => 0,
+        Durability::None => tables.counts().revision + RESERVE,
+    };
+    if reserved != 0 || tables.has_too_much() {
+        tables.apply(&Move {
+            reserved,
+            ..Move::default()
+        })?;
+    }
+    loaded.floor = tables.counts().floor;
+    loaded
+        .events
+        .retain(|(_, event)| event.revision() > loaded.floor);
+    Ok(())
+}
+
+/// Gives room back to the file system when most of the file is empty.
+fn shrink(database: &mut Database, len: &Length, counts: &Counts) -> Result<(), OpenError> {
+    let file = len().map_err(failed)?;
+    let live = counts.object_bytes + counts.log_bytes;
+    if file > SPARSE_BYTES && file / SPARSE_FACTOR > live {
+        database.compact().map_err(engine)?;
+    }
+    Ok(())
+}
