@@ -6,7 +6,7 @@
 
 mod render;
 
-use std::{borrow::Cow, collections::VecDeque, fmt, time::Duration};
+use std::{borrow::Cow, collections::VecDeque, fmt, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -41,10 +41,19 @@ pub(crate) struct Trail {
 /// What has happened to a key that was not reconciled since.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pending {
-    causes: Vec<Cause>,
+    /// Mostly there is one, which is kept without a list.
+    first: Option<Cause>,
+    more: Vec<Cause>,
     /// How many causes there were in all.
     count: usize,
     since: Option<Instant>,
+}
+
+/// What led to a reconcile that has begun, and where to note its end.
+#[derive(Debug, Default)]
+pub(crate) struct Begun {
+    pub(crate) pending: Pending,
+    place: usize,
 }
 
 /// Why a key was queued.
@@ -52,7 +61,7 @@ pub(crate) struct Pending {
 pub(crate) enum Cause {
     /// An object was added, changed or deleted: what it was before, and after.
     Event {
-        resource: GroupResource,
+        resource: Arc<GroupResource>,
         old: Option<Doc>,
         new: Option<Doc>,
         is_initial: bool,
@@ -92,29 +101,42 @@ impl Journal {
         let pending = &mut trails.entry(key, Trail::default).pending;
         pending.count += 1;
         pending.since.get_or_insert_with(Instant::now);
-        if pending.causes.len() < JOURNAL_CAUSES_LIMIT {
-            pending.causes.push(cause());
+        if pending.first.is_none() {
+            pending.first = Some(cause());
+        } else if pending.more.len() + 1 < JOURNAL_CAUSES_LIMIT {
+            pending.more.push(cause());
         }
     }
 
     /// A reconcile begins: what led to it.
-    pub(crate) fn begin(&self, key: &Key) -> Pending {
+    pub(crate) fn begin(&self, key: &Key) -> Begun {
         let Some(trails) = &self.trails else {
-            return Pending::default();
+            return Begun::default();
         };
-        std::mem::take(&mut trails.lock().entry(key, Trail::default).pending)
+        let mut trails = trails.lock();
+        let place = trails.place(key, Trail::default);
+        let trail = trails.at(place, key).map(|trail| &mut trail.pending);
+        Begun {
+            pending: trail.map(std::mem::take).unwrap_or_default(),
+            place,
+        }
     }
 
     /// A reconcile has ended.
-    pub(crate) fn end(&self, key: &Key, entry: impl FnOnce() -> Entry) {
+    pub(crate) fn end(&self, key: &Key, begun: Begun, entry: impl FnOnce(Pending) -> Entry) {
         let Some(trails) = &self.trails else { return };
-        let entry = entry();
+        let Begun { pending, place } = begun;
+        let entry = entry(pending);
         let mut trails = trails.lock();
-        let entries = &mut trails.entry(key, Trail::default).entries;
-        if entries.len() >= JOURNAL_ENTRIES_LIMIT {
-            entries.pop_front();
-        }
-        entries.push_back(entry);
+        // A key that was forgotten meanwhile is not worth a place of its own.
+        let Some(trail) = trails.at(place, key) else {
+            return;
+        };
+        let is_full = trail.entries.len() >= JOURNAL_ENTRIES_LIMIT;
+        let gone = is_full.then(|| trail.entries.pop_front());
+        trail.entries.push_back(entry);
+        drop(trails);
+        drop(gone);
     }
 
     /// The story of a key, as text; `None` if nothing is known of it.

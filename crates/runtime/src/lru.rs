@@ -46,16 +46,31 @@ impl<K: Clone + Eq + Hash, V> Lru<K, V> {
 
     /// The value of a key, which is made if it is not there, and is now the most recent.
     pub(crate) fn entry(&mut self, key: &K, make: impl FnOnce() -> V) -> &mut V {
+        let at = self.place(key, make);
+        &mut self.slots[at].value
+    }
+
+    /// The place of a key, which is made if it is not there, and is now the most recent.
+    pub(crate) fn place(&mut self, key: &K, make: impl FnOnce() -> V) -> usize {
         let hash = self.hasher.hash_one(key);
-        let at = match self.find(hash, key) {
+        match self.find(hash, key) {
             Some(at) => {
                 self.unlink(at);
+                self.link(at);
                 at
             }
-            None => self.insert(hash, key.clone(), make()),
-        };
-        self.link(at);
-        &mut self.slots[at].value
+            None => {
+                let at = self.insert(hash, key.clone(), make());
+                self.link(at);
+                at
+            }
+        }
+    }
+
+    /// The value at a place, if the key is still there.
+    pub(crate) fn at(&mut self, place: usize, key: &K) -> Option<&mut V> {
+        let slot = self.slots.get_mut(place).filter(|slot| slot.key == *key)?;
+        Some(&mut slot.value)
     }
 
     /// The value of a key, without touching the order.
@@ -167,6 +182,9 @@ mod tests {
             if model.len() > 5 {
                 model.remove(0);
             }
+            let place = lru.place(&key, || step);
+            assert_eq!(lru.at(place, &key), Some(&mut value.clone()));
+            assert_eq!(lru.at(place, &(key + 1)), None);
             assert_eq!(*lru.entry(&key, || step), value);
             for key in 0..9 {
                 let expected = model.iter().find(|(it, _)| *it == key);

@@ -49,7 +49,7 @@ impl Controller {
                 let (filters, freshness) = (source.filters, freshness.clone());
                 let mapper = source.mapper?;
                 Some(Enqueue {
-                    resource,
+                    resource: Arc::new(resource),
                     mapper,
                     filters,
                     queue,

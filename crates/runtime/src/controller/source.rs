@@ -132,7 +132,7 @@ fn owner_key(object: &Obj, kind: &ResourceKind) -> Option<Key> {
 
 /// Puts keys into the queue.
 pub(super) struct Enqueue {
-    pub(super) resource: GroupResource,
+    pub(super) resource: Arc<GroupResource>,
     pub(super) mapper: Mapper,
     pub(super) filters: Vec<Filter>,
     pub(super) queue: WorkQueue<Key>,

@@ -13,7 +13,7 @@ use crate::{
     Action, Context, Error, Result,
     error::Retry,
     freshness::{Reached, Stale},
-    journal::{Cause, Entry, Pending},
+    journal::{Begun, Cause, Entry},
     metrics::Outcome,
     shutdown::Shutdown,
     writes::{Doubts, WriteScope, Writes},
@@ -23,6 +23,8 @@ use crate::{
 struct Verdict {
     outcome: Cow<'static, str>,
     next: Option<Duration>,
+    /// How often the key has failed in a row.
+    failures: u32,
 }
 
 impl Parts {
@@ -92,7 +94,7 @@ impl Parts {
     async fn process(&self, item: &Item<'_, Key>) {
         let key = item.key();
         let _active = self.metrics.begin();
-        let (pending, started) = (self.journal.begin(key), Instant::now());
+        let (begun, started) = (self.journal.begin(key), Instant::now());
         let scope = Arc::new(WriteScope::default());
         let uid = self.uid_of(key);
         let id = self.shared.env.uid();
@@ -105,8 +107,9 @@ impl Parts {
         let result = self.reconcile(key, &scope).instrument(span.clone()).await;
         let mut writes = scope.take();
         self.remember(key, &uid, &mut writes);
-        let verdict = span.in_scope(|| self.decide(item, result, started.elapsed()));
-        self.record(key, pending, started, writes, verdict);
+        let took = started.elapsed();
+        let verdict = span.in_scope(|| self.decide(item, result, took));
+        self.record(key, begun, (started, took), writes, verdict);
     }
 
     /// Which life of the object is reconciled; empty if it is gone.
@@ -171,6 +174,7 @@ impl Parts {
             return Verdict {
                 outcome: "done".into(),
                 next: None,
+                failures: 0,
             };
         };
         self.metrics.reconciled(Outcome::RequeueAfter, took);
@@ -186,6 +190,7 @@ impl Parts {
         Verdict {
             outcome: "done for now".into(),
             next: Some(delay),
+            failures: 0,
         }
     }
 
@@ -217,6 +222,7 @@ impl Parts {
         Verdict {
             outcome: format!("failed: {error}").into(),
             next,
+            failures: self.queue.num_requeues(key),
         }
     }
 
@@ -255,26 +261,25 @@ impl Parts {
     fn record(
         &self,
         key: &Key,
-        pending: Pending,
-        started: Instant,
+        begun: Begun,
+        (started, took): (Instant, Duration),
         writes: Writes,
         verdict: Verdict,
     ) {
         if verdict.next.is_some() {
             self.journal.caused(key, || Cause::Again);
         }
-        self.journal.end(key, || {
-            let now = Instant::now();
-            Entry {
-                pending,
-                started,
-                took: now - started,
-                writes: writes.list,
-                write_count: writes.count,
-                outcome: verdict.outcome,
-                failures: self.queue.num_requeues(key),
-                next_due: verdict.next.and_then(|delay| now.checked_add(delay)),
-            }
+        self.journal.end(key, begun, |pending| Entry {
+            pending,
+            started,
+            took,
+            writes: writes.list,
+            write_count: writes.count,
+            outcome: verdict.outcome,
+            failures: verdict.failures,
+            next_due: verdict
+                .next
+                .and_then(|delay| started.checked_add(took.saturating_add(delay))),
         });
     }
 }

@@ -71,15 +71,12 @@ fn reconcile(text: &mut String, entry: &Entry, now: Instant) {
 }
 
 fn causes(text: &mut String, pending: &Pending) {
-    for cause in &pending.causes {
+    for cause in pending.first.iter().chain(&pending.more) {
         let _ = writeln!(text, "  because {}", describe(cause));
     }
-    if pending.count > pending.causes.len() {
-        let _ = writeln!(
-            text,
-            "  and {} more events",
-            pending.count - pending.causes.len()
-        );
+    let told = usize::from(pending.first.is_some()) + pending.more.len();
+    if pending.count > told {
+        let _ = writeln!(text, "  and {} more events", pending.count - told);
     }
 }
 
