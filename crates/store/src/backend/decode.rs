@@ -1,26 +1,22 @@
-//! Turning rows into objects, on all processors: that is most of the time that a start takes.
+//! Turning rows into objects and events, on two processors: that is most of the time that a start
+//! takes.
 
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use windlass_core::Unpacker;
+use redb::{AccessGuard, ReadOnlyTable, ReadableTable, ReadableTableMetadata, StorageError};
+use windlass_core::{Key, Unpacker};
 
-use super::row::{Id, ObjectRow};
+use super::parts::Uses;
+use super::row::{Id, LogRow, ObjectRow};
+use super::tables::engine;
 use crate::{Entry, OpenError, Resource};
 
-/// Rows that go to a worker at a time.
-const BATCH_ROWS: usize = 256;
-/// Batches that wait for a worker; with the rows in them this bounds the memory of a start.
-const WAITING_LIMIT: usize = 2;
+/// Rows that one of two readers takes at a time.
+const BATCH_ROWS: u64 = 64;
 
 /// A row of the table of objects.
-pub(super) struct RawRow {
-    pub(super) id: Id,
-    pub(super) row: Vec<u8>,
-}
-
-/// What a row holds.
 pub(super) struct Object {
     pub(super) resource: Resource,
     pub(super) entry: Arc<Entry>,
@@ -28,86 +24,181 @@ pub(super) struct Object {
     pub(super) expiry: Option<i64>,
 }
 
-fn decode(raw: &RawRow, unpacker: &Unpacker) -> Result<Object, OpenError> {
-    let damaged = || OpenError::Damaged(format!("object {:?}", raw.id.as_str()));
-    let row = ObjectRow::decode(&raw.id, &raw.row).ok_or_else(damaged)?;
-    let (resource, key) = raw.id.split().ok_or_else(damaged)?;
-    let doc = unpacker.doc(row.packed).map_err(|_| damaged())?;
-    let entry = Arc::new(Entry {
-        key,
-        doc,
-        revision: row.revision,
-    });
-    Ok(Object {
-        resource,
-        entry,
-        expiry: row.expiry,
-    })
+/// All objects, in the order of their ids.
+#[derive(Default)]
+pub(super) struct Present {
+    pub(super) objects: Vec<Object>,
+    /// How often they use parts.
+    pub(super) uses: Uses,
+    /// How long their rows are.
+    pub(super) bytes: u64,
+    names: Names,
 }
 
-/// Decodes batches as they come.
-fn decode_batches(
-    batches: Receiver<Vec<RawRow>>,
-    unpacker: &Unpacker,
-) -> Result<Vec<Vec<Object>>, OpenError> {
-    let decode = |rows: Vec<RawRow>| rows.iter().map(|raw| decode(raw, unpacker)).collect();
-    batches.into_iter().map(decode).collect()
-}
+type Objects = ReadOnlyTable<&'static str, &'static [u8]>;
+type ObjectsRow<'a> = (
+    AccessGuard<'a, &'static str>,
+    AccessGuard<'a, &'static [u8]>,
+);
 
-/// Decodes rows with so many threads and returns the objects in the order of the rows.
-pub(super) fn decode_all(
-    mut rows: impl Iterator<Item = Result<RawRow, OpenError>>,
-    unpacker: &Unpacker,
-    workers: usize,
-) -> Result<Vec<Object>, OpenError> {
-    if workers == 0 {
-        return rows.map(|raw| decode(&raw?, unpacker)).collect();
+impl Present {
+    /// Reads all of it.
+    pub(super) fn read(table: &Objects, unpacker: &Unpacker) -> Result<Self, OpenError> {
+        let left = AtomicU64::new(table.len().map_err(engine)?);
+        Self::read_end(table.iter().map_err(engine)?, &left, unpacker)
     }
-    thread::scope(|scope| {
-        let start = |_| {
-            let (sender, receiver) = sync_channel(WAITING_LIMIT);
-            (
-                sender,
-                scope.spawn(move || decode_batches(receiver, unpacker)),
-            )
-        };
-        let (senders, handles): (Vec<_>, Vec<_>) = (0..workers).map(start).unzip();
-        hand_out(&mut rows, &senders)?;
-        drop(senders);
-        let join = |handle: thread::ScopedJoinHandle<'_, _>| match handle.join() {
-            Ok(decoded) => decoded,
-            Err(_) => Err(OpenError::Damaged("an object cannot be read".to_owned())),
-        };
-        let decoded: Vec<_> = handles.into_iter().map(join).collect::<Result<_, _>>()?;
-        Ok(in_turn(decoded))
-    })
-}
 
-/// Gives the workers their batches, in turn.
-fn hand_out(
-    rows: &mut impl Iterator<Item = Result<RawRow, OpenError>>,
-    senders: &[SyncSender<Vec<RawRow>>],
-) -> Result<(), OpenError> {
-    for sender in senders.iter().cycle() {
-        let batch: Vec<RawRow> = rows.take(BATCH_ROWS).collect::<Result<_, _>>()?;
-        // A worker that takes no more has failed, which its end tells.
-        if batch.is_empty() || sender.send(batch).is_err() {
-            break;
+    /// Reads all of it, together with another thread that begins at the other end once it has
+    /// done something else.
+    pub(super) fn read_beside<T: Send>(
+        table: &Objects,
+        unpacker: &Unpacker,
+        other: impl FnOnce() -> Result<T, OpenError> + Send,
+    ) -> Result<(Self, T), OpenError> {
+        let left = AtomicU64::new(table.len().map_err(engine)?);
+        thread::scope(|scope| {
+            let last = scope.spawn(|| {
+                let done = other()?;
+                let rows = table.iter().map_err(engine)?.rev();
+                Ok((Self::read_end(rows, &left, unpacker)?, done))
+            });
+            let mut first = Self::read_end(table.iter().map_err(engine)?, &left, unpacker)?;
+            let failed = |_| Err(OpenError::Damaged("an object cannot be read".to_owned()));
+            let (last, done) = last.join().unwrap_or_else(failed)?;
+            first.objects.extend(last.objects.into_iter().rev());
+            for (number, count) in last.uses {
+                *first.uses.entry(number).or_default() += count;
+            }
+            first.bytes += last.bytes;
+            Ok((first, done))
+        })
+    }
+
+    /// Reads from one end as long as rows are left, which whoever reads from the other end takes
+    /// from, too.
+    fn read_end<'a>(
+        mut rows: impl Iterator<Item = Result<ObjectsRow<'a>, StorageError>>,
+        left: &AtomicU64,
+        unpacker: &Unpacker,
+    ) -> Result<Self, OpenError> {
+        let mut read = Self::default();
+        let take = |left: u64| Some(left.saturating_sub(BATCH_ROWS));
+        loop {
+            let had = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
+            let count = had.unwrap_or_default().min(BATCH_ROWS);
+            if count == 0 {
+                return Ok(read);
+            }
+            for _ in 0..count {
+                let missing = || OpenError::Damaged("objects are missing".to_owned());
+                let (id, row) = rows.next().ok_or_else(missing)?.map_err(engine)?;
+                let broken = || OpenError::Damaged(format!("object {:?}", id.value()));
+                read.add(id.value(), row.value(), unpacker)
+                    .ok_or_else(broken)?;
+            }
         }
     }
-    Ok(())
+
+    /// `None` when the row is damaged.
+    fn add(&mut self, id: &str, row: &[u8], unpacker: &Unpacker) -> Option<()> {
+        self.bytes += row.len() as u64;
+        let row = ObjectRow::decode(id, row)?;
+        let (resource, key) = Id::split(id)?;
+        let entry = entry(key, row.revision, row.packed, unpacker, &mut self.uses)?;
+        self.objects.push(Object {
+            resource: self.names.resource(resource),
+            entry,
+            expiry: row.expiry,
+        });
+        Some(())
+    }
 }
 
-/// The batches in the order in which they were handed out.
-fn in_turn(decoded: Vec<Vec<Vec<Object>>>) -> Vec<Object> {
-    let mut workers: Vec<_> = decoded.into_iter().map(Vec::into_iter).collect();
-    let mut objects = Vec::new();
-    'turns: loop {
-        for worker in &mut workers {
-            match worker.next() {
-                Some(batch) => objects.extend(batch),
-                None => break 'turns objects,
-            }
+/// What happened lately, oldest first.
+#[derive(Default)]
+pub(super) struct Past {
+    pub(super) events: Vec<PastEvent>,
+    /// How often the objects before the events use parts.
+    pub(super) uses: Uses,
+    /// How long the rows are.
+    pub(super) bytes: u64,
+    names: Names,
+}
+
+/// A row of the log.
+pub(super) struct PastEvent {
+    pub(super) revision: u64,
+    pub(super) resource: Resource,
+    pub(super) key: Key,
+    pub(super) is_delete: bool,
+    /// The object before the event.
+    pub(super) previous: Option<Arc<Entry>>,
+}
+
+impl Past {
+    /// Reads all of it.
+    pub(super) fn read(
+        log: &ReadOnlyTable<u64, &'static [u8]>,
+        unpacker: &Unpacker,
+    ) -> Result<Self, OpenError> {
+        let mut past = Self::default();
+        for row in log.iter().map_err(engine)? {
+            let (revision, row) = row.map_err(engine)?;
+            let revision = revision.value();
+            let broken = || OpenError::Damaged(format!("event {revision}"));
+            past.add(revision, row.value(), unpacker)
+                .ok_or_else(broken)?;
+        }
+        Ok(past)
+    }
+
+    /// `None` when the row is damaged.
+    fn add(&mut self, revision: u64, row: &[u8], unpacker: &Unpacker) -> Option<()> {
+        self.bytes += row.len() as u64;
+        let row = LogRow::decode(revision, row)?;
+        let (resource, key) = Id::split(row.id)?;
+        let previous = match row.previous {
+            Some((before, packed)) => Some(entry(
+                key.clone(),
+                before,
+                packed,
+                unpacker,
+                &mut self.uses,
+            )?),
+            None => None,
+        };
+        self.events.push(PastEvent {
+            revision,
+            resource: self.names.resource(resource),
+            key,
+            is_delete: row.is_delete,
+            previous,
+        });
+        Some(())
+    }
+}
+
+fn entry(
+    key: Key,
+    revision: u64,
+    packed: &[u8],
+    unpacker: &Unpacker,
+    uses: &mut Uses,
+) -> Option<Arc<Entry>> {
+    let count = |number| *uses.entry(number).or_default() += 1;
+    let doc = unpacker.doc_and_parts(packed, count).ok()?;
+    Some(Arc::new(Entry { key, doc, revision }))
+}
+
+/// The resource of the row before, which the next one mostly has, too.
+#[derive(Default)]
+struct Names(Option<Resource>);
+
+impl Names {
+    fn resource(&mut self, name: &str) -> Resource {
+        match &self.0 {
+            Some(last) if last.as_str() == name => last.clone(),
+            _ => self.0.insert(Resource::from_text(name)).clone(),
         }
     }
 }

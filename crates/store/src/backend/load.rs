@@ -2,24 +2,22 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::thread;
 
-use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable};
+use foldhash::fast::RandomState;
+use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable, ReadableTableMetadata};
 use windlass_core::{Key, Unpacker};
 
 use super::Loaded;
-use super::decode::{Object, RawRow, decode_all};
-use super::parts::{self, Parts};
-use super::row::{Id, LogRow, ObjectRow, PartRow};
+use super::decode::{Object, Past, PastEvent, Present};
+use super::parts::{self, Parts, Uses};
+use super::row::PartRow;
 use super::tables::{
     Counts, FORMAT, LOG, NUMBERS, OBJECTS, OLDEST_FORMAT, PARTS, TEXTS, engine, field,
 };
 use crate::expiry::{Expiry, Lease};
 use crate::{Commit, Entry, Event, EventKind, OpenError, Resource, StoreOptions};
 
-/// More processors than this do not make reading faster than the disk.
-const WORKERS_LIMIT: usize = 8;
-/// Fewer objects than this are read before threads have started.
+/// Fewer objects than this are read before a thread has started.
 const THREADED_OBJECTS: u64 = 1_000;
 
 /// A database that was read.
@@ -121,7 +119,7 @@ struct Reading<'a> {
     transaction: ReadTransaction,
     unpacker: Unpacker,
     /// How often every part is used.
-    uses: HashMap<u64, u32>,
+    uses: Uses,
     loaded: Loaded,
     counts: Counts,
 }
@@ -141,7 +139,7 @@ impl<'a> Reading<'a> {
             options,
             transaction,
             unpacker: Unpacker::new(),
-            uses: HashMap::new(),
+            uses: Uses::default(),
             loaded,
             counts,
         })
@@ -149,11 +147,8 @@ impl<'a> Reading<'a> {
 
     fn finish(mut self, database: &Database) -> Result<Opened, OpenError> {
         self.parts()?;
-        self.objects()?;
+        self.rows()?;
         let is_lost = self.counts.reserved != 0;
-        if !is_lost {
-            self.log()?;
-        }
         let Self {
             mut loaded,
             mut counts,
@@ -190,37 +185,43 @@ impl<'a> Reading<'a> {
         Ok(())
     }
 
-    fn objects(&mut self) -> Result<(), OpenError> {
-        let table = self.transaction.open_table(OBJECTS).map_err(engine)?;
-        let workers = self.workers();
-        let (mut bytes, uses) = (0, &mut self.uses);
-        let rows = table.iter().map_err(engine)?.map(|row| {
-            let (id, row) = row.map_err(engine)?;
-            let (id, row) = (Id::from_text(id.value()), row.value());
-            bytes += row.len() as u64;
-            let broken = || damaged(&format!("object {:?}", id.as_str()));
-            let object = ObjectRow::decode(&id, row).ok_or_else(broken)?;
-            parts::count(uses, object.packed).map_err(|_| broken())?;
-            let row = row.to_vec();
-            Ok(RawRow { id, row })
-        });
-        let objects = decode_all(rows, &self.unpacker, workers)?;
-        self.counts.object_bytes += bytes;
-        let (found, expected) = (objects.len() as u64, self.counts.objects);
+    /// Reads objects and log, on two processors if it is worth it.
+    fn rows(&mut self) -> Result<(), OpenError> {
+        let objects = self.transaction.open_table(OBJECTS).map_err(engine)?;
+        let log = self.transaction.open_table(LOG).map_err(engine)?;
+        let (found, expected) = (objects.len().map_err(engine)?, self.counts.objects);
         if found != expected {
             return Err(damaged(&format!(
                 "it has {found} objects instead of {expected}"
             )));
         }
-        objects.into_iter().try_for_each(|object| self.add(object))
+        let unpacker = &self.unpacker;
+        let past = || match self.counts.reserved {
+            0 => Past::read(&log, unpacker),
+            _ => Ok(Past::default()),
+        };
+        let (present, past) = match self.is_threaded() {
+            true => Present::read_beside(&objects, unpacker, past)?,
+            false => (Present::read(&objects, unpacker)?, past()?),
+        };
+        for uses in [&present.uses, &past.uses] {
+            for (number, count) in uses {
+                *self.uses.entry(*number).or_default() += count;
+            }
+        }
+        self.counts.object_bytes += present.bytes;
+        self.counts.log_bytes = past.bytes;
+        self.counts.log_rows = past.events.len() as u64;
+        present
+            .objects
+            .into_iter()
+            .try_for_each(|object| self.add(object))?;
+        self.link(past.events)
     }
 
     /// Simulations must do without threads, and small stores are quicker without.
-    fn workers(&self) -> usize {
-        if self.options.commit == Commit::Inline || self.counts.objects < THREADED_OBJECTS {
-            return 0;
-        }
-        thread::available_parallelism().map_or(0, |count| count.get().min(WORKERS_LIMIT))
+    fn is_threaded(&self) -> bool {
+        self.options.commit == Commit::Thread && self.counts.objects >= THREADED_OBJECTS
     }
 
     fn add(&mut self, object: Object) -> Result<(), OpenError> {
@@ -244,47 +245,31 @@ impl<'a> Reading<'a> {
         Ok(())
     }
 
-    /// Reads the log backwards: what an event made of its object is what the next one found.
-    fn log(&mut self) -> Result<(), OpenError> {
-        let log = self.transaction.open_table(LOG).map_err(engine)?;
-        let mut after: HashMap<(Resource, Key), Option<Arc<Entry>>> = HashMap::new();
-        for row in log.iter().map_err(engine)?.rev() {
-            let (revision, row) = row.map_err(engine)?;
-            let revision = revision.value();
-            let event = self.event(revision, row.value(), &mut after);
+    /// Goes through the events backwards: what one made of its object is what the next one found.
+    fn link(&mut self, events: Vec<PastEvent>) -> Result<(), OpenError> {
+        let mut after = After::default();
+        for event in events.into_iter().rev() {
+            let revision = event.revision;
+            let event = self.event(event, &mut after);
             let event = event.ok_or_else(|| damaged(&format!("event {revision}")))?;
             self.loaded.events.push(event);
-            self.counts.log_rows += 1;
-            self.counts.log_bytes += row.value().len() as u64;
         }
         self.loaded.events.reverse();
         Ok(())
     }
 
-    fn event(
-        &mut self,
-        revision: u64,
-        row: &[u8],
-        after: &mut HashMap<(Resource, Key), Option<Arc<Entry>>>,
-    ) -> Option<(Resource, Arc<Event>)> {
-        let row = LogRow::decode(revision, row)?;
-        let (resource, key) = Id::from_text(row.id).split()?;
-        let previous = match row.previous {
-            Some((revision, packed)) => {
-                parts::count(&mut self.uses, packed).ok()?;
-                let doc = self.unpacker.doc(packed).ok()?;
-                Some(Arc::new(Entry {
-                    key: key.clone(),
-                    doc,
-                    revision,
-                }))
-            }
-            None => None,
-        };
+    fn event(&self, event: PastEvent, after: &mut After) -> Option<(Resource, Arc<Event>)> {
+        let PastEvent {
+            revision,
+            resource,
+            key,
+            is_delete,
+            previous,
+        } = event;
         let id = (resource.clone(), key.clone());
         let made = after.insert(id, previous.clone());
         let made = made.unwrap_or_else(|| self.loaded.get(&resource, &key));
-        let event = match (row.is_delete, made, previous) {
+        let event = match (is_delete, made, previous) {
             (false, Some(made), previous) if made.revision == revision => {
                 Event::new(EventKind::Put, made, previous)
             }
@@ -298,6 +283,9 @@ impl<'a> Reading<'a> {
             .then_some((resource, event))
     }
 }
+
+/// What the next event of every object found.
+type After = HashMap<(Resource, Key), Option<Arc<Entry>>, RandomState>;
 
 /// A store that did not wait for the disk died: revisions up to the reserved one may have been
 /// seen, so the next is above, and nothing is known of what happened in between.

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use foldhash::fast::RandomState;
 use redb::{ReadableTable, Table};
 use windlass_core::{Doc, NewPart, Packer, Unpacker, part_numbers};
 
@@ -10,18 +11,21 @@ use super::row::PartRow;
 /// The table of parts, open for writing.
 pub(super) type PartsTable<'a> = Table<'a, u64, &'static [u8]>;
 
+/// How often parts are referred to.
+pub(super) type Uses = HashMap<u64, u32, RandomState>;
+
 /// How often every part is referred to, by objects, by the log and by other parts.
 #[derive(Debug, Default)]
 pub(super) struct Parts {
     packer: Packer,
-    uses: HashMap<u64, u32>,
+    uses: Uses,
     /// Reused: parts of the object that was packed last.
     fresh: Vec<NewPart>,
 }
 
 impl Parts {
     /// Goes on with what was read back.
-    pub(super) fn new(unpacker: Unpacker, uses: HashMap<u64, u32>) -> Self {
+    pub(super) fn new(unpacker: Unpacker, uses: Uses) -> Self {
         Self {
             packer: unpacker.into_packer(),
             uses,
@@ -100,7 +104,7 @@ impl Parts {
 }
 
 /// Counts the parts that a packed object or part uses.
-pub(super) fn count(uses: &mut HashMap<u64, u32>, packed: &[u8]) -> Result<(), redb::Error> {
+pub(super) fn count(uses: &mut Uses, packed: &[u8]) -> Result<(), redb::Error> {
     part_numbers(packed, |number| *uses.entry(number).or_default() += 1)
         .map_err(|error| redb::Error::Corrupted(error.to_string()))
 }

@@ -127,7 +127,7 @@ mod tests {
         let read = decode(content).unwrap();
         let id = Id::new(&writes[0].resource, writes[0].event.key());
         assert_eq!((read[0].revision, read[0].id), (7, id.as_str()));
-        assert!(ObjectRow::decode(&id, read[0].row.unwrap()).is_some());
+        assert!(ObjectRow::decode(id.as_str(), read[0].row.unwrap()).is_some());
         assert_eq!((read[1].revision, read[1].row), (8, None));
         for len in 0..content.len() {
             assert_eq!(decode(&content[..len]), None, "{len} bytes");

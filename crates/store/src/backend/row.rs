@@ -21,21 +21,18 @@ impl Id {
         Self(format!("{resource}{}{key}", Self::SEPARATOR))
     }
 
-    pub(super) fn from_text(text: &str) -> Self {
-        Self(text.to_owned())
-    }
-
     pub(super) fn as_str(&self) -> &str {
         &self.0
     }
 
-    pub(super) fn split(&self) -> Option<(Resource, Key)> {
-        let (resource, key) = self.0.split_once(Self::SEPARATOR)?;
+    /// The resource and the key in an id.
+    pub(super) fn split(id: &str) -> Option<(&str, Key)> {
+        let (resource, key) = id.split_once(Self::SEPARATOR)?;
         let key = match key.split_once('/') {
             Some((namespace, name)) => Key::new(namespace, name),
             None => Key::cluster(key),
         };
-        Some((Resource::from_text(resource), key))
+        Some((resource, key))
     }
 }
 
@@ -83,8 +80,8 @@ impl<'a> ObjectRow<'a> {
     }
 
     /// `None` when the row is damaged.
-    pub(super) fn decode(id: &Id, row: &'a [u8]) -> Option<Self> {
-        let mut rest = sound(row, id.as_str().as_bytes())?;
+    pub(super) fn decode(id: &str, row: &'a [u8]) -> Option<Self> {
+        let mut rest = sound(row, id.as_bytes())?;
         let revision = u64::from_le_bytes(take(&mut rest)?);
         let expiry = i64::from_le_bytes(take(&mut rest)?);
         let expiry = (expiry != NO_EXPIRY).then_some(expiry);
@@ -187,7 +184,7 @@ mod tests {
         );
         let mut row = Vec::new();
         ObjectRow::encode(&mut row, &id, 7, Some(-1), |row| row.extend(b"{}"));
-        let read = ObjectRow::decode(&id, &row).unwrap();
+        let read = ObjectRow::decode(id.as_str(), &row).unwrap();
         assert_eq!(
             read,
             ObjectRow {
@@ -211,9 +208,10 @@ mod tests {
     fn an_id_splits_into_its_parts() {
         for key in [Key::new("default", "web"), Key::cluster("web")] {
             let resource = Resource::new("apps", "deployments");
-            assert_eq!(Id::new(&resource, &key).split(), Some((resource, key)));
+            let id = Id::new(&resource, &key);
+            assert_eq!(Id::split(id.as_str()), Some(("apps/deployments", key)));
         }
-        assert_eq!(Id::from_text("pods").split(), None);
+        assert_eq!(Id::split("pods"), None);
     }
 
     #[test]
@@ -230,8 +228,8 @@ mod tests {
         for bit in 0..object.len() * 8 {
             let mut row = object.clone();
             row[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(ObjectRow::decode(&id, &row), None);
-            assert_eq!(ObjectRow::decode(&id, &object[..bit / 8]), None);
+            assert_eq!(ObjectRow::decode(id.as_str(), &row), None);
+            assert_eq!(ObjectRow::decode(id.as_str(), &object[..bit / 8]), None);
         }
         let mut part = Vec::new();
         PartRow::encode(&mut part, 7, b"x");

@@ -10,7 +10,7 @@ use redb::{Database, ReadableTable, Table, TableDefinition, WriteTransaction};
 use super::log::Frame;
 use super::parts::{Parts, PartsTable};
 use super::record::{self, Logged};
-use super::row::{Id, LogRow, ObjectRow, PartRow};
+use super::row::{LogRow, ObjectRow, PartRow};
 use crate::{DiskError, OpenError};
 
 /// The format that this program writes, and the newest that it reads.
@@ -256,10 +256,9 @@ fn put_write(
         None => tables.objects.remove(write.id)?,
     };
     let damaged = || redb::Error::Corrupted(format!("object {:?}", write.id));
-    let id = Id::from_text(write.id);
     let previous = match &replaced {
         Some(row) => {
-            let row = ObjectRow::decode(&id, row.value()).ok_or_else(damaged)?;
+            let row = ObjectRow::decode(write.id, row.value()).ok_or_else(damaged)?;
             Some((row.revision, row.packed))
         }
         None => None,

@@ -83,10 +83,17 @@ impl Unpacker {
 
     /// Reads a document back.
     pub fn doc(&self, bytes: &[u8]) -> Result<Doc, UnpackError> {
+        self.doc_and_parts(bytes, |_| {})
+    }
+
+    /// Reads a document back and calls with the number of every part that it refers to, as often
+    /// as it does.
+    pub fn doc_and_parts(&self, bytes: &[u8], found: impl FnMut(u64)) -> Result<Doc, UnpackError> {
         let mut reading = Reading {
             parts: &self.parts,
             reader: Reader(bytes),
             values: Vec::new(),
+            found,
         };
         let doc = reading.value(DEPTH_LIMIT)?;
         end(&reading.reader)?;
@@ -101,15 +108,17 @@ impl Unpacker {
 }
 
 /// A document that is being read.
-struct Reading<'a> {
+struct Reading<'a, F> {
     parts: &'a Parts,
     reader: Reader<'a>,
     /// What is inside of the arrays and objects that are not complete yet, innermost last: one
     /// allocation for all of them.
     values: Vec<Doc>,
+    /// Called with every part that is referred to.
+    found: F,
 }
 
-impl Reading<'_> {
+impl<F: FnMut(u64)> Reading<'_, F> {
     fn value(&mut self, depth: usize) -> Result<Doc, UnpackError> {
         Ok(match self.reader.byte()? {
             tag::NULL => Doc::NULL,
@@ -132,6 +141,7 @@ impl Reading<'_> {
             }
             tag::SHAPED => {
                 let number = self.reader.varint()?;
+                (self.found)(number);
                 match self.parts.get(&number) {
                     Some(Part::Keys(shape)) => self.object(shape, depth)?,
                     _ => return Err(UnpackError::Part(number)),
@@ -139,6 +149,7 @@ impl Reading<'_> {
             }
             tag::PART => {
                 let number = self.reader.varint()?;
+                (self.found)(number);
                 match self.parts.get(&number) {
                     Some(Part::Value(doc)) => doc.clone(),
                     _ => return Err(UnpackError::Part(number)),
