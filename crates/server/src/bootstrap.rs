@@ -1,14 +1,20 @@
 //! The objects that every cluster has from its first start.
 
+mod flow;
+mod local;
+
 use std::net::SocketAddr;
 
 use tokio::task::JoinSet;
 use windlass_core::{Doc, Time, doc};
 
 use crate::auth;
+use crate::dangling;
 use crate::rest;
 use crate::server::Server;
 use crate::status::Status;
+
+pub(crate) use local::register;
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 const DISCOVERY: &str = "discovery.k8s.io";
@@ -20,6 +26,7 @@ const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-no
 pub(crate) async fn run(server: &Server) -> Result<(), Status> {
     let mut tasks = JoinSet::new();
     let mut all = objects();
+    all.extend(local::objects(&server.inner().registry.table()));
     if server.inner().admission.service_accounts {
         all.extend(service_accounts());
     }
@@ -37,6 +44,7 @@ pub(crate) async fn run(server: &Server) -> Result<(), Status> {
     while let Some(outcome) = tasks.join_next().await {
         outcome.map_err(Status::internal)??;
     }
+    dangling::tell(server.clone()).await;
     Ok(())
 }
 
@@ -83,6 +91,7 @@ fn objects() -> Vec<(&'static str, &'static str, &'static str, Doc)> {
             .into_iter()
             .map(|(plural, object)| (RBAC, "v1", plural, object)),
     );
+    objects.extend(flow::objects());
     objects
 }
 

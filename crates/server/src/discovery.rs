@@ -141,11 +141,9 @@ fn legacy_resource(resource: &Resource) -> Doc {
     if !resource.categories.is_empty() {
         fields.push(("categories".into(), texts(&resource.categories)));
     }
-    if resource.allows(Verb::Get) {
-        fields.push((
-            "storageVersionHash".into(),
-            version_hash(&resource.gvk).into(),
-        ));
+    if resource.allows(Verb::Watch) {
+        let hash = version_hash(resource);
+        fields.push(("storageVersionHash".into(), hash.into()));
     }
     Object::new(fields).into()
 }
@@ -305,8 +303,13 @@ fn texts(texts: &[std::borrow::Cow<'static, str>]) -> Doc {
 }
 
 /// What changes when the stored version of a kind does.
-fn version_hash(gvk: &Gvk) -> String {
-    let text = format!("{}/{}/{}", gvk.group(), gvk.version(), gvk.kind());
+fn version_hash(resource: &Resource) -> String {
+    let stored = resource.stored_version();
+    let stored = match stored.contains('/') {
+        true => stored,
+        false => format!("/{stored}"),
+    };
+    let text = format!("{stored}/{}", resource.gvk.kind());
     let digest = digest::digest(&digest::SHA256, text.as_bytes());
     BASE64.encode(&digest.as_ref()[..8])
 }

@@ -40,6 +40,7 @@ mod bootstrap;
 mod certs;
 mod compress;
 mod crd;
+mod dangling;
 mod discovery;
 mod field;
 mod flow;

@@ -3,13 +3,15 @@
 //!
 //! There is an index and one document per group version. Documents are built when they are first
 //! asked for and kept until the kinds they speak of change. Built-in kinds are described from the
-//! atlas, which knows names, types and merge rules but no prose; custom resources by their own
-//! schemas. Deliberately absent: OpenAPI v2 and the protobuf form.
+//! atlas, which knows names, types and merge rules but no prose, which is added if it was built in;
+//! custom resources by their own schemas. Deliberately absent: OpenAPI v2 and the protobuf form.
 
 mod built_in;
 mod custom;
+mod descriptions;
 mod operations;
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -18,6 +20,7 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use parking_lot::Mutex;
 use windlass_core::{Doc, Object, Str, doc};
 
+use self::descriptions::Descriptions;
 use crate::body::Body;
 use crate::discovery;
 use crate::query::Query;
@@ -44,8 +47,14 @@ struct Document {
     hash: String,
 }
 
-/// The schemas of a document, by their names.
-type Schemas = BTreeMap<String, Doc>;
+/// The schemas of a document, and what is said about them.
+struct Schemas<'a> {
+    by_name: BTreeMap<String, Doc>,
+    descriptions: &'a Descriptions,
+}
+
+/// Descriptions, unpacked by the first document that has to be built.
+type Unpacked = OnceCell<Descriptions>;
 
 impl OpenApi {
     /// The page at a path, if it is one of these.
@@ -65,7 +74,8 @@ impl OpenApi {
             ["openapi", "v3", "apis", group, version] => (group, version),
             _ => return None,
         };
-        let document = self.document(group, table.version(group, version)?);
+        let unpacked = Unpacked::new();
+        let document = self.document(group, table.version(group, version)?, &unpacked);
         Some(answer(path, query, headers, &document))
     }
 
@@ -73,9 +83,10 @@ impl OpenApi {
     fn index(&self, table: &Table) -> Doc {
         let mut paths = Vec::new();
         let mut current = Vec::new();
+        let unpacked = Unpacked::new();
         for (group, version) in versions(table) {
             let key = key(&group.name, &version.name);
-            let document = self.document(&group.name, version);
+            let document = self.document(&group.name, version, &unpacked);
             let url = format!("/openapi/v3/{key}?hash={}", document.hash);
             paths.push((Str::new(&key), doc!({ "serverRelativeURL": url })));
             current.push(key);
@@ -86,7 +97,7 @@ impl OpenApi {
     }
 
     /// The document of a group version, built unless it is known.
-    fn document(&self, group: &str, version: &Version) -> Arc<Document> {
+    fn document(&self, group: &str, version: &Version, unpacked: &Unpacked) -> Arc<Document> {
         let key = key(group, &version.name);
         let rows: Vec<Arc<Resource>> = version.resources.values().cloned().collect();
         let is_same = |known: &&Known| {
@@ -96,7 +107,7 @@ impl OpenApi {
         if let Some(known) = self.0.lock().get(&key).filter(is_same) {
             return Arc::clone(&known.document);
         }
-        let bytes = build(&rows).to_json();
+        let bytes = build(&rows, unpacked.get_or_init(Descriptions::unpacked)).to_json();
         let document = Arc::new(Document {
             hash: discovery::content_hash(&bytes),
             bytes: bytes.into(),
@@ -156,8 +167,11 @@ fn answer(path: &str, query: &Query, headers: &HeaderMap, document: &Document) -
     response
 }
 
-fn build(rows: &[Arc<Resource>]) -> Doc {
-    let mut schemas = Schemas::new();
+fn build(rows: &[Arc<Resource>], descriptions: &Descriptions) -> Doc {
+    let mut schemas = Schemas {
+        by_name: BTreeMap::new(),
+        descriptions,
+    };
     let mut paths: Vec<(Str, Doc)> = Vec::new();
     for row in rows {
         let names = match &row.custom {
@@ -170,6 +184,7 @@ fn build(rows: &[Arc<Resource>]) -> Doc {
         paths.extend(operations::paths(row, names.as_deref()));
     }
     let schemas: Vec<(Str, Doc)> = schemas
+        .by_name
         .into_iter()
         .map(|(name, schema)| (Str::new(&name), schema))
         .collect();

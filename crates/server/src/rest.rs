@@ -7,6 +7,7 @@ mod delete;
 mod fields;
 mod filter;
 mod list;
+mod made;
 mod metadata;
 mod object;
 mod patch;
@@ -76,6 +77,9 @@ pub(crate) async fn dispatch(call: Call) -> Result<Response<Body>, Status> {
     }
     if !call.resource.allows(verb) || !call.is_verb_here(verb) {
         return Err(Status::method_unknown());
+    }
+    if let Some(objects) = call.resource.hooks.made() {
+        return made::answer(&call, &objects);
     }
     match verb {
         Verb::Create => create::create(&call).await,
@@ -236,7 +240,10 @@ impl Call {
                 let (columns, now) = (&self.resource.columns, self.server.inner().env.now());
                 let row = table::row(columns, object, include, now);
                 let revision = object.at("/metadata/resourceVersion");
-                let metadata = windlass_core::doc!({ "resourceVersion": revision });
+                let metadata = match revision.is_null() {
+                    true => Doc::empty_object(),
+                    false => windlass_core::doc!({ "resourceVersion": revision }),
+                };
                 table::table(table::definitions(columns), vec![row], metadata)
             }
         };

@@ -33,7 +33,7 @@ use crate::request::Target;
 use crate::rest::{self, Call, Given};
 use crate::status::Status;
 use crate::storage::Storage;
-use crate::{bootstrap, crd, discovery, health, respond};
+use crate::{bootstrap, crd, dangling, discovery, health, respond};
 
 /// How long a request may take, watches not counted.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
@@ -391,19 +391,21 @@ impl Server {
                     given: parts.extensions.remove::<Given>().map(|given| given.0),
                 };
                 let follow_up = crd::FollowUp::of(&call);
-                let deprecation = call
-                    .resource
-                    .custom
-                    .as_ref()
-                    .and_then(|custom| custom.deprecation.clone());
-                let mut answer = rest::dispatch(call).await;
+                let deprecation = call.resource.deprecation();
+                let is_about_levels = dangling::is_about(&call);
+                let answer = rest::dispatch(call).await;
                 if let Some(follow_up) = follow_up {
                     follow_up.run(self).await;
                 }
-                if let (Ok(response), Some(warning)) = (&mut answer, deprecation) {
-                    respond::warn(response, &[warning]);
+                if is_about_levels {
+                    tokio::spawn(dangling::tell(self.clone()));
                 }
-                answer
+                let Some(warning) = deprecation else {
+                    return answer;
+                };
+                let mut response = answer.unwrap_or_else(|status| respond::status(&status));
+                respond::warn(&mut response, &[warning]);
+                Ok(response)
             }
             Target::Path { path, .. } => self.page(&parts.method, &path, &query, &parts.headers),
         }

@@ -22,6 +22,7 @@ var groups = []struct{ module, dir string }{
 	{"k8s.io/api", "admission/v1"},
 	{"k8s.io/api", "admissionregistration/v1"},
 	{"k8s.io/apiextensions-apiserver", "pkg/apis/apiextensions/v1"},
+	{"k8s.io/kube-aggregator", "pkg/apis/apiregistration/v1"},
 	{"k8s.io/api", "apidiscovery/v2"},
 	{"k8s.io/api", "apps/v1"},
 	{"k8s.io/api", "authentication/v1"},

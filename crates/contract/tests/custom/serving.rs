@@ -3,7 +3,7 @@
 use windlass_contract::{Scope, cases};
 use windlass_core::{Doc, doc};
 
-use super::support::{GROUP, until, widget_path};
+use super::support::{DEFINITIONS, GROUP, definition, install, own_group, until, widget_path};
 
 cases![
     discovery_lists_the_resource_and_its_parts,
@@ -15,6 +15,7 @@ cases![
     openapi_document_has_a_tag,
     openapi_of_built_in_kinds_has_schemas,
     openapi_hash_must_be_current,
+    group_version_is_registered_as_long_as_it_is_served,
 ];
 
 async fn discovery_lists_the_resource_and_its_parts(t: &Scope) {
@@ -205,4 +206,22 @@ async fn openapi_hash_must_be_current(t: &Scope) {
         "{}",
         answer.header("location")
     );
+}
+
+async fn group_version_is_registered_as_long_as_it_is_served(t: &Scope) {
+    let group = own_group(t);
+    let definition = definition(&group, "gears", "Gear", &doc!({ "type": "object" }));
+    install(t, &definition).await;
+    let path = format!("/apis/apiregistration.k8s.io/v1/apiservices/v1.{group}");
+    let service = until(t, &path, |code, _| code == 200).await;
+    let spec = doc!({
+        "group": (group.as_str()), "version": "v1", "groupPriorityMinimum": 1000,
+        "versionPriority": 100
+    });
+    assert_eq!(*service.at("/spec"), spec);
+    let labels = doc!({ "kube-aggregator.kubernetes.io/automanaged": "true" });
+    assert_eq!(*service.at("/metadata/labels"), labels);
+    let name = definition.str_at("/metadata/name");
+    t.delete(&format!("{DEFINITIONS}/{name}")).await.is(200);
+    until(t, &path, |code, _| code == 404).await;
 }

@@ -9,6 +9,7 @@ use windlass_core::{Doc, Key, Uid};
 use windlass_store::{Change, Entry, Resource as Shelf, WriteError};
 
 use super::{CLEANUP, GROUP, RESOURCE, approval, definition, rows, with_condition};
+use crate::bootstrap;
 use crate::registry::Resource;
 use crate::request::Verb;
 use crate::rest::{self, Call, put};
@@ -132,7 +133,7 @@ async fn sync(server: &Server, with_deletions: bool) -> Result<(), Status> {
             is_settled &= sync_one(server, &mut served, crd, &all, with_deletions).await?;
         }
         if is_settled {
-            return Ok(());
+            return bootstrap::register(server).await;
         }
     }
 }

@@ -52,6 +52,7 @@ const NAMES: &[(&str, &str)] = &[
 
 /// The way between the two forms.
 pub(crate) const CONVERSION: Conversion = Conversion {
+    api_version: "v1",
     to_storage: to_old,
     from_storage: to_new,
 };

@@ -260,9 +260,8 @@ impl Hooks for Endpoints {
         })
     }
 
-    fn warnings(&self, _: &Doc) -> Vec<String> {
-        let text = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice";
-        vec![text.to_owned()]
+    fn deprecation(&self) -> Option<&'static str> {
+        Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice")
     }
 }
 

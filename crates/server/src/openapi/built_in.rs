@@ -8,23 +8,24 @@ use super::{Schemas, reference};
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 
 /// Adds the schema of a kind and of all types it is made of, and gives its name.
-pub(super) fn add_kind(gvk: &Gvk, schemas: &mut Schemas) -> Option<String> {
+pub(super) fn add_kind(gvk: &Gvk, schemas: &mut Schemas<'_>) -> Option<String> {
     let kind = Atlas::kind(gvk)?;
     let name = add(kind, schemas);
     if let Some(schema) = schemas
+        .by_name
         .get(&name)
         .filter(|schema| kind.gvk().is_none() && schema.get(GVK).is_none())
     {
         let marked = schema.with(&format!("/{GVK}"), doc!([(kind_doc(gvk))]));
         if let Ok(marked) = marked {
-            schemas.insert(name.clone(), marked);
+            schemas.by_name.insert(name.clone(), marked);
         }
     }
     Some(name)
 }
 
 /// Adds a type of the machinery, and gives its name.
-pub(super) fn add_meta(name: &str, schemas: &mut Schemas) -> Option<String> {
+pub(super) fn add_meta(name: &str, schemas: &mut Schemas<'_>) -> Option<String> {
     Atlas::named("meta/v1", name).map(|of| add(of, schemas))
 }
 
@@ -35,15 +36,15 @@ pub(super) fn kind_doc(gvk: &Gvk) -> Doc {
     doc!({ "group": (gvk.group()), "version": (gvk.version()), "kind": (gvk.kind()) })
 }
 
-fn add(of: &'static Type, schemas: &mut Schemas) -> String {
+fn add(of: &'static Type, schemas: &mut Schemas<'_>) -> String {
     let name = type_name(of);
-    if schemas.contains_key(&name) {
+    if schemas.by_name.contains_key(&name) {
         return name;
     }
     // The place is taken before its parts are looked at: types may contain themselves.
-    schemas.insert(name.clone(), Doc::NULL);
-    let schema = schema(of, schemas);
-    schemas.insert(name.clone(), schema);
+    schemas.by_name.insert(name.clone(), Doc::NULL);
+    let schema = schema(of, &name, schemas);
+    schemas.by_name.insert(name.clone(), schema);
     name
 }
 
@@ -66,14 +67,16 @@ fn type_name(of: &Type) -> String {
     }
 }
 
-fn schema(of: &'static Type, schemas: &mut Schemas) -> Doc {
+fn schema(of: &'static Type, name: &str, schemas: &mut Schemas<'_>) -> Doc {
     let mut properties: Vec<(Str, Doc)> = Vec::new();
     let mut required: Vec<&str> = Vec::new();
     for field in of.fields() {
         if field.is_required() {
             required.push(field.name());
         }
-        properties.push((field.name().into(), field_schema(field, schemas)));
+        let schema = field_schema(field, schemas);
+        let description = schemas.descriptions.of_field(name, field.name());
+        properties.push((field.name().into(), described(schema, description)));
     }
     required.sort_unstable();
     let mut parts: Vec<(Str, Doc)> = vec![("type".into(), "object".into())];
@@ -89,7 +92,15 @@ fn schema(of: &'static Type, schemas: &mut Schemas) -> Doc {
     if let Some(gvk) = of.gvk() {
         parts.push((GVK.into(), doc!([(kind_doc(&gvk))])));
     }
-    Object::new(parts).into()
+    described(Object::new(parts).into(), schemas.descriptions.of(name))
+}
+
+/// A schema with what it is for, if that is known.
+pub(super) fn described(schema: Doc, description: Option<&str>) -> Doc {
+    match (schema.as_object(), description) {
+        (Some(object), Some(text)) => object.with("description", text.into()).into(),
+        _ => schema,
+    }
 }
 
 fn texts(texts: &[&str]) -> Doc {
@@ -100,7 +111,7 @@ fn texts(texts: &[&str]) -> Doc {
         .into()
 }
 
-fn field_schema(field: &Field, schemas: &mut Schemas) -> Doc {
+fn field_schema(field: &Field, schemas: &mut Schemas<'_>) -> Doc {
     let is_always_there = !field.is_pointer() && !field.omits_empty();
     let mut parts = shape_parts(field.shape(), schemas, !field.is_pointer());
     let default = field
@@ -153,7 +164,7 @@ fn zero(shape: &Shape) -> Option<Doc> {
     }
 }
 
-fn shape_parts(shape: &Shape, schemas: &mut Schemas, is_value: bool) -> Vec<(Str, Doc)> {
+fn shape_parts(shape: &Shape, schemas: &mut Schemas<'_>, is_value: bool) -> Vec<(Str, Doc)> {
     let plain = |sort: &str, format: &str| {
         let mut parts: Vec<(Str, Doc)> = vec![("type".into(), sort.into())];
         if !format.is_empty() {
@@ -162,7 +173,9 @@ fn shape_parts(shape: &Shape, schemas: &mut Schemas, is_value: bool) -> Vec<(Str
         parts
     };
     let mut special = |name: &str, schema: Doc| -> Vec<(Str, Doc)> {
-        schemas.entry(name.to_owned()).or_insert(schema);
+        let description = schemas.descriptions.of(name);
+        let entry = schemas.by_name.entry(name.to_owned());
+        entry.or_insert_with(|| described(schema, description));
         vec![("allOf".into(), doc!([(reference(name))]))]
     };
     match shape {
@@ -227,7 +240,7 @@ fn shape_parts(shape: &Shape, schemas: &mut Schemas, is_value: bool) -> Vec<(Str
 }
 
 /// The schema of an item or a value.
-fn element(shape: &Shape, schemas: &mut Schemas) -> Doc {
+fn element(shape: &Shape, schemas: &mut Schemas<'_>) -> Doc {
     let mut parts = shape_parts(shape, schemas, true);
     if let Some(zero) = zero(shape) {
         parts.push(("default".into(), zero));

@@ -155,6 +155,8 @@ pub(crate) enum GarbagePolicy {
 /// The way from the version of a row to the stored form, and back.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Conversion {
+    /// The version of the stored form.
+    pub(crate) api_version: &'static str,
     pub(crate) to_storage: fn(&Doc) -> Doc,
     pub(crate) from_storage: fn(&Doc) -> Doc,
 }
@@ -254,6 +256,26 @@ pub(crate) trait Hooks: Send + Sync {
         None
     }
 
+    /// Who makes the objects that are there from the start.
+    fn first_manager(&self) -> &'static str {
+        "kube-apiserver"
+    }
+
+    /// The objects of a kind that is not stored, made when they are asked for.
+    fn made(&self) -> Option<Vec<Doc>> {
+        None
+    }
+
+    /// Where an object comes in a table, before its name counts.
+    fn table_rank(&self, _object: &Doc) -> i64 {
+        0
+    }
+
+    /// What is said to everybody who uses a kind that will go.
+    fn deprecation(&self) -> Option<&'static str> {
+        None
+    }
+
     /// A word of caution to the author of an object.
     fn warnings(&self, _object: &Doc) -> Vec<String> {
         Vec::new()
@@ -286,6 +308,14 @@ impl Resource {
     /// Whether objects live in namespaces.
     pub(crate) fn is_namespaced(&self) -> bool {
         self.scope == Scope::Namespaced
+    }
+
+    /// What is said to everybody who uses the kind, if it will go.
+    pub(crate) fn deprecation(&self) -> Option<String> {
+        match &self.custom {
+            Some(custom) => custom.deprecation.clone(),
+            None => self.hooks.deprecation().map(str::to_owned),
+        }
     }
 
     /// Whether a verb is served.
@@ -326,6 +356,15 @@ impl Resource {
             (Some(custom), _) => custom.view(object),
             (None, Some(conversion)) => (conversion.from_storage)(object),
             (None, None) => object.clone(),
+        }
+    }
+
+    /// The version in which objects are stored, with its group.
+    pub(crate) fn stored_version(&self) -> String {
+        match (&self.custom, self.conversion) {
+            (Some(custom), _) => custom.storage_version.clone(),
+            (None, Some(conversion)) => conversion.api_version.to_owned(),
+            (None, None) => self.gvk.api_version(),
         }
     }
 

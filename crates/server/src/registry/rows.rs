@@ -35,6 +35,7 @@ const READ_WRITE: &[Verb] = &[Verb::Get, Verb::Patch, Verb::Update];
 /// first.
 const GROUPS: &[&str] = &[
     "",
+    "apiregistration.k8s.io",
     "apps",
     "events.k8s.io",
     "authentication.k8s.io",
@@ -113,6 +114,12 @@ fn core() -> Vec<Resource> {
             .columns(table::POD)
             .hooks(kinds::Pods),
         v1("Binding", "bindings").only(CREATE),
+        v1("ComponentStatus", "componentstatuses")
+            .cluster()
+            .short(&["cs"])
+            .only(&[Verb::Get, Verb::List])
+            .columns(table::COMPONENT)
+            .hooks(kinds::Components),
         v1("ConfigMap", "configmaps")
             .short(&["cm"])
             .columns(table::CONFIG_MAP)
@@ -244,18 +251,19 @@ fn apps() -> Vec<Resource> {
 }
 
 fn batch_and_scaling() -> Vec<Resource> {
+    let (kind, plural) = ("HorizontalPodAutoscaler", "horizontalpodautoscalers");
+    let scaler = |version| {
+        row("autoscaling", version, kind, plural)
+            .short(&["hpa"])
+            .category("all")
+            .status()
+            .columns(table::AUTOSCALER)
+    };
     vec![
-        row(
-            "autoscaling",
-            "v2",
-            "HorizontalPodAutoscaler",
-            "horizontalpodautoscalers",
-        )
-        .short(&["hpa"])
-        .category("all")
-        .status()
-        .columns(table::AUTOSCALER)
-        .hooks(kinds::Autoscalers),
+        scaler("v2").hooks(kinds::Autoscalers),
+        scaler("v1")
+            .stored_as("autoscaling", plural, kinds::AUTOSCALER_CONVERSION)
+            .hooks(kinds::OldAutoscalers),
         row("batch", "v1", "Job", "jobs")
             .category("all")
             .status()
@@ -450,6 +458,14 @@ fn extensions() -> Vec<Resource> {
         .conditional_update()
         .columns(table::CREATED_AT)
         .hooks(crd::DefinitionHooks),
+        row("apiregistration.k8s.io", "v1", "APIService", "apiservices")
+            .cluster()
+            .category("api-extensions")
+            .status()
+            .names(NameRule::PathSegment)
+            .conditional_update()
+            .columns(table::API_SERVICE)
+            .hooks(kinds::ApiServices),
         admission(
             "MutatingWebhookConfiguration",
             "mutatingwebhookconfigurations",

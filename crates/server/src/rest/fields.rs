@@ -13,8 +13,6 @@ use crate::server::Server;
 
 /// The longest name of a manager, in bytes.
 const MANAGER_LIMIT: usize = 128;
-/// Who sets the fields of the objects that are there from the start.
-const SERVER: &str = "kube-apiserver";
 const POINTER: &str = "/metadata/managedFields";
 
 /// Who writes, and when.
@@ -79,7 +77,7 @@ pub(super) fn created(server: &Server, resource: &Resource, new: &Doc, author: &
 /// An object that the server itself makes.
 pub(super) fn created_at_start(server: &Server, resource: &Resource, new: &Doc) -> Doc {
     let author = Author {
-        manager: SERVER.to_owned(),
+        manager: resource.hooks.first_manager().to_owned(),
         time: server.inner().env.now(),
     };
     created(server, resource, new, &author)

@@ -274,7 +274,9 @@ fn as_table(call: &Call, page: &Page, metadata: Doc) -> Result<Doc, Status> {
     let (columns, now) = (&call.resource.columns, call.server.inner().env.now());
     let row =
         |entry: &Arc<Entry>| table::row(columns, &call.resource.view(&entry.doc), include, now);
-    let rows = page.entries.iter().map(row).collect();
+    let mut entries: Vec<&Arc<Entry>> = page.entries.iter().collect();
+    entries.sort_by_key(|entry| call.resource.hooks.table_rank(&entry.doc));
+    let rows = entries.into_iter().map(row).collect();
     Ok(table::table(table::definitions(columns), rows, metadata))
 }
 

@@ -360,6 +360,20 @@ pub(crate) const AUTOSCALER: &[Column] = &[
     AGE_COLUMN,
 ];
 
+pub(crate) const API_SERVICE: &[Column] = &[
+    NAME,
+    text("Service", Cell::Made(more::api_service)),
+    text("Available", Cell::Made(more::api_available)),
+    AGE_COLUMN,
+];
+
+pub(crate) const COMPONENT: &[Column] = &[
+    NAME,
+    text("Status", Cell::Made(more::component_health)),
+    text("Message", Cell::Made(more::component_message)),
+    text("Error", Cell::Made(more::component_error)),
+];
+
 pub(crate) const NETWORK_POLICY: &[Column] = &[
     NAME,
     text("Pod-Selector", Cell::Made(more::policy_selector)),

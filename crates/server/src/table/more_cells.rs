@@ -3,6 +3,7 @@
 use windlass_core::{Doc, LabelSelector, Selector, Time};
 
 use super::cells;
+use crate::kinds;
 
 /// The text at a pointer; empty, not `<none>`, if there is none.
 fn plain(object: &Doc, pointer: &str) -> Doc {
@@ -92,8 +93,50 @@ pub(super) fn scale_target(scaler: &Doc) -> Doc {
     format!("{}/{}", target.str_at("/kind"), target.str_at("/name")).into()
 }
 
+/// Where an API is served: here, or by a service.
+pub(super) fn api_service(service: &Doc) -> Doc {
+    let at = service.at("/spec/service");
+    match at.is_null() {
+        true => "Local".into(),
+        false => format!("{}/{}", at.str_at("/namespace"), at.str_at("/name")).into(),
+    }
+}
+
+/// Whether an API is available, and if not, why.
+pub(super) fn api_available(service: &Doc) -> Doc {
+    let conditions = service.at("/status/conditions").items().iter();
+    let mut conditions = conditions.filter(|known| *known.at("/type") == "Available");
+    match conditions.next() {
+        None => "Unknown".into(),
+        Some(known) if *known.at("/status") == "True" => "True".into(),
+        Some(known) => format!("{} ({})", known.str_at("/status"), known.str_at("/reason")).into(),
+    }
+}
+
+/// Whether a component is well, as far as is known.
+pub(super) fn component_health(component: &Doc) -> Doc {
+    let conditions = component.at("/conditions").items().iter();
+    let mut conditions = conditions.filter(|known| *known.at("/type") == "Healthy");
+    match conditions.next() {
+        None => "Unknown".into(),
+        Some(known) if *known.at("/status") == "True" => "Healthy".into(),
+        Some(_) => "Unhealthy".into(),
+    }
+}
+
+/// What a component says of itself.
+pub(super) fn component_message(component: &Doc) -> Doc {
+    component.str_at("/conditions/0/message").into()
+}
+
+/// What is wrong with a component.
+pub(super) fn component_error(component: &Doc) -> Doc {
+    component.str_at("/conditions/0/error").into()
+}
+
 /// How far the metrics of an autoscaler are from their targets.
 pub(super) fn scale_metrics(scaler: &Doc) -> Doc {
+    let scaler = &kinds::in_version_2(scaler);
     let wanted = scaler.at("/spec/metrics").items();
     if wanted.is_empty() {
         return "<none>".into();

@@ -240,7 +240,6 @@ async fn every_stored_kind_can_be_created_listed_and_deleted() {
         "/api/v1/namespaces/default/podtemplates",
         "/api/v1/persistentvolumes",
         "/apis/apps/v1/namespaces/default/controllerrevisions",
-        "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers",
         "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies",
         "/apis/networking.k8s.io/v1/ingressclasses",
         "/apis/policy/v1/namespaces/default/poddisruptionbudgets",

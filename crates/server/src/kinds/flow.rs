@@ -1,13 +1,9 @@
-//! Autoscalers, and what bounds the load on the server. They are stored; nothing here scales.
+//! Flow schemas and priority levels: what bounds the load on upstream's server. They are stored.
 
-use windlass_core::{Doc, doc};
+use windlass_core::Doc;
 
 use super::fields::{Fields, edit};
 use crate::registry::Hooks;
-
-/// Hooks of horizontal pod autoscalers.
-#[derive(Debug)]
-pub(crate) struct Autoscalers;
 
 /// Hooks of flow schemas.
 #[derive(Debug)]
@@ -17,55 +13,16 @@ pub(crate) struct FlowSchemas;
 #[derive(Debug)]
 pub(crate) struct PriorityLevels;
 
-/// The share of its requested CPU at which a pod counts as busy, in percent.
-const CPU_UTILIZATION: i64 = 80;
+/// Who makes the first of them.
+const PRODUCER: &str = "api-priority-and-fairness-config-producer-v1";
 /// The order of flow schemas that do not say.
 const PRECEDENCE: i64 = 1000;
 
-impl Hooks for Autoscalers {
-    fn default(&self, scaler: Doc) -> Doc {
-        edit(&scaler, |scaler| {
-            scaler.inside("spec", |spec| {
-                edit(spec, |spec| {
-                    spec.default("minReplicas", 1);
-                    if spec.get("metrics").is_none_or(|all| all.items().is_empty()) {
-                        spec.set("metrics", default_metrics());
-                    }
-                    spec.inside("behavior", default_behavior);
-                })
-            });
-        })
-    }
-}
-
-fn default_metrics() -> Doc {
-    let target = doc!({ "type": "Utilization", "averageUtilization": CPU_UTILIZATION });
-    doc!([{ "type": "Resource", "resource": { "name": "cpu", "target": target } }])
-}
-
-fn default_behavior(behavior: &Doc) -> Doc {
-    edit(behavior, |behavior| {
-        let up = doc!([
-            { "type": "Pods", "value": 4, "periodSeconds": 15 },
-            { "type": "Percent", "value": 100, "periodSeconds": 15 }
-        ]);
-        let down = doc!([{ "type": "Percent", "value": 100, "periodSeconds": 15 }]);
-        for (direction, policies, window) in [("scaleUp", up, Some(0)), ("scaleDown", down, None)] {
-            behavior.default(direction, Doc::empty_object());
-            behavior.inside(direction, |rules| {
-                edit(rules, |rules| {
-                    rules.default("selectPolicy", "Max");
-                    rules.default("policies", policies);
-                    if let Some(window) = window {
-                        rules.default("stabilizationWindowSeconds", window);
-                    }
-                })
-            });
-        }
-    })
-}
-
 impl Hooks for FlowSchemas {
+    fn first_manager(&self) -> &'static str {
+        PRODUCER
+    }
+
     fn default(&self, schema: Doc) -> Doc {
         edit(&schema, |schema| {
             schema.inside("spec", |spec| {
@@ -83,9 +40,18 @@ impl Hooks for FlowSchemas {
     fn status_resets(&self) -> &'static [&'static [&'static str]] {
         &[&["spec"], &["metadata"]]
     }
+
+    fn table_rank(&self, schema: &Doc) -> i64 {
+        let precedence = schema.at("/spec/matchingPrecedence");
+        precedence.as_i64().unwrap_or_default()
+    }
 }
 
 impl Hooks for PriorityLevels {
+    fn first_manager(&self) -> &'static str {
+        PRODUCER
+    }
+
     fn default(&self, level: Doc) -> Doc {
         edit(&level, |level| {
             level.inside("spec", |spec| {

@@ -1,0 +1,118 @@
+//! Tells flow schemas whether the priority level that they name exists.
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use tokio::task::JoinSet;
+use windlass_core::{Doc, doc};
+
+use crate::auth::{MASTERS, User};
+use crate::query::Query;
+use crate::request::{ResourcePath, Verb};
+use crate::rest::{self, Call};
+use crate::server::Server;
+use crate::status::Status;
+
+const GROUP: &str = "flowcontrol.apiserver.k8s.io";
+const SCHEMAS: &str = "flowschemas";
+const LEVELS: &str = "prioritylevelconfigurations";
+/// Upstream's name for who says so.
+const MANAGER: &str = "fieldManager=api-priority-and-fairness-config-consumer-v1&force=true";
+
+/// Whether a request may change which levels there are, or which are named.
+pub(crate) fn is_about(call: &Call) -> bool {
+    let path = &call.path;
+    let is_write = path.verb.is_some_and(|verb| !verb.is_read());
+    is_write && path.group == GROUP && path.subresource.is_empty()
+}
+
+/// Brings the conditions of all flow schemas in line, all at once.
+pub(crate) async fn tell(server: Server) {
+    let schemas = server.inner().storage.snapshot_of(GROUP, SCHEMAS);
+    let mut tasks = JoinSet::new();
+    for entry in schemas.iter() {
+        if let Some(told) = wanted(&server, &entry.doc) {
+            let server = server.clone();
+            tasks.spawn(async move { apply(&server, told).await });
+        }
+    }
+    while let Some(outcome) = tasks.join_next().await {
+        match outcome {
+            Ok(Err(status)) if !is_overtaken(&status) => {
+                tracing::warn!(%status, "a flow schema is not told about its level");
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Whether a flow schema was deleted, or made anew, meanwhile.
+fn is_overtaken(status: &Status) -> bool {
+    matches!(status.code(), StatusCode::NOT_FOUND | StatusCode::CONFLICT)
+}
+
+/// What is to be said of a flow schema, unless it was said before.
+fn wanted(server: &Server, schema: &Doc) -> Option<Doc> {
+    let level = schema.str_at("/spec/priorityLevelConfiguration/name");
+    let exists = server
+        .inner()
+        .storage
+        .find(GROUP, LEVELS, "", level)
+        .is_some();
+    let (status, reason, rest) = match exists {
+        true => ("False", "Found", "and it exists"),
+        false => ("True", "NotFound", "but there is no such object"),
+    };
+    let message = format!(
+        "This FlowSchema references the PriorityLevelConfiguration object named {level:?} {rest}"
+    );
+    let conditions = schema.at("/status/conditions").items().iter();
+    let mut known = conditions.filter(|known| *known.at("/type") == "Dangling");
+    let known = known.next();
+    let is_said = |known: &Doc| *known.at("/status") == status && *known.at("/message") == *message;
+    if known.is_some_and(is_said) {
+        return None;
+    }
+    let now = Doc::from(server.inner().env.now().to_string());
+    let since = match known {
+        Some(known) if *known.at("/status") == status => known.at("/lastTransitionTime").clone(),
+        _ => now,
+    };
+    let condition = doc!({
+        "type": "Dangling", "status": status, "lastTransitionTime": since, "reason": reason,
+        "message": message
+    });
+    Some(doc!({
+        "apiVersion": "flowcontrol.apiserver.k8s.io/v1", "kind": "FlowSchema",
+        "metadata": { "name": (schema.meta().name()), "uid": (schema.meta().uid_str()) },
+        "status": { "conditions": [condition] }
+    }))
+}
+
+async fn apply(server: &Server, told: Doc) -> Result<(), Status> {
+    let table = server.inner().registry.table();
+    let Some(resource) = table.find(GROUP, "v1", SCHEMAS) else {
+        return Ok(());
+    };
+    let mut headers = HeaderMap::new();
+    let content_type = HeaderValue::from_static("application/apply-patch+yaml");
+    headers.insert(header::CONTENT_TYPE, content_type);
+    let call = Call {
+        server: server.clone(),
+        resource: resource.clone(),
+        path: ResourcePath {
+            group: GROUP.to_owned(),
+            version: "v1".to_owned(),
+            namespace: String::new(),
+            resource: SCHEMAS.to_owned(),
+            name: told.meta().name().to_owned(),
+            subresource: "status".to_owned(),
+            verb: Some(Verb::Patch),
+        },
+        query: Query::parse(MANAGER)?,
+        headers,
+        user: User::new("system:apiserver", &[MASTERS]),
+        body: Bytes::new(),
+        given: Some(told),
+    };
+    rest::dispatch(call).await.map(drop)
+}
