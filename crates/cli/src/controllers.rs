@@ -34,6 +34,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     settings.garbage_collector.workers = concurrency.concurrent_gc_syncs;
     settings.namespace.workers = concurrency.concurrent_namespace_syncs;
     settings.claims.workers = concurrency.concurrent_resource_claim_syncs;
+    settings.resourcequota.workers = concurrency.concurrent_resource_quota_syncs;
     if let Some(file) = &arguments.root_ca_file {
         let root_ca = std::fs::read_to_string(file);
         settings.root_ca.root_ca = root_ca.with_context(|| file.display().to_string())?;

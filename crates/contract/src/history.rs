@@ -7,6 +7,7 @@
 
 use std::path::{Path, PathBuf};
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use http::{Method, header};
 use http_body_util::{BodyExt, Full};
@@ -74,20 +75,39 @@ pub(crate) async fn forget(any: &Scope, history: &History) -> Forgotten {
     }
 }
 
+/// Stores an object as an older version may have accepted it.
+pub(crate) async fn store(history: &History, key: &str, object: &Doc) {
+    match history {
+        History::Real(socket) => {
+            let text = |bytes: &[u8]| STANDARD.encode(bytes);
+            let body = doc!({
+                "key": (text(key.as_bytes())), "value": (text(&object.to_json()))
+            });
+            ask(socket, "/v3/kv/put", &body).await;
+        }
+        History::Embedded(server) => server.import(object).await.expect("it is stored"),
+    }
+}
+
 /// Tells etcd to forget everything before a revision.
 async fn compact(socket: &Path, revision: &str) {
+    let body = doc!({ "revision": revision, "physical": true });
+    ask(socket, "/v3/kv/compaction", &body).await;
+}
+
+/// Asks etcd for something.
+async fn ask(socket: &Path, path: &str, body: &Doc) {
     let stream = UnixStream::connect(socket).await.expect("etcd listens");
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
         .await
         .expect("etcd speaks HTTP");
     tokio::spawn(connection);
-    let body = doc!({ "revision": revision, "physical": true }).to_json();
-    let request = http::Request::post("/v3/kv/compaction")
+    let request = http::Request::post(path)
         .header(header::HOST, "etcd")
-        .body(Full::new(Bytes::from(body)))
+        .body(Full::new(Bytes::from(body.to_json())))
         .expect("a request");
     let response = sender.send_request(request).await.expect("an answer");
-    assert_eq!(response.status(), 200, "etcd compacts");
+    assert_eq!(response.status(), 200, "etcd does {path}");
     response
         .into_body()
         .collect()

@@ -146,6 +146,19 @@ impl Scope {
             .await
     }
 
+    /// Stores an object past the checks of the server, as an older version may have accepted it,
+    /// and waits until the server shows it. The key is that of the real server's store.
+    pub async fn stored(&self, key: &str, short: &str, object: &Doc) {
+        history::store(&self.server.history, key, object).await;
+        for _ in 0..1000 {
+            if self.get(short).await.code() == 200 {
+                return;
+            }
+            tokio::task::yield_now().await;
+        }
+        panic!("the server does not show {short}");
+    }
+
     /// The whole path for a short one.
     #[must_use]
     pub fn path(&self, short: &str) -> String {

@@ -7,7 +7,7 @@ use windlass_runtime::Manager;
 use crate::dynamic_resources::DynamicResources;
 use crate::{
     claims, deployment, driver, dynamic_resources, garbage_collector, namespace, node, replicaset,
-    replicationcontroller, root_ca, scheduler, service_account,
+    replicationcontroller, resourcequota, root_ca, scheduler, service_account,
 };
 
 /// How many workers each controller has, and what else can be set.
@@ -28,6 +28,8 @@ pub struct Settings {
     pub root_ca: root_ca::Options,
     /// Of ResourceClaims.
     pub claims: claims::Options,
+    /// Of ResourceQuotas.
+    pub resourcequota: resourcequota::Options,
     /// Of the scheduler.
     pub scheduler: scheduler::Options,
     /// Of the part of the scheduler that allocates devices.
@@ -48,6 +50,7 @@ impl Default for Settings {
             service_account: service_account::Options::default(),
             root_ca: root_ca::Options::new(""),
             claims: claims::Options::default(),
+            resourcequota: resourcequota::Options::default(),
             scheduler: scheduler::Options::default(),
             dynamic_resources: dynamic_resources::Options::default(),
             node: node::Options::default(),
@@ -114,6 +117,11 @@ pub const ALL: &[Entry] = &[
         name: claims::NAME,
         is_default: true,
         add: |manager, settings| claims::add_to(manager, &settings.claims),
+    },
+    Entry {
+        name: resourcequota::NAME,
+        is_default: true,
+        add: |manager, settings| resourcequota::add_to(manager, &settings.resourcequota),
     },
     Entry {
         name: root_ca::NAME,

@@ -76,6 +76,8 @@ pub struct Options {
     pub is_admin_access_enabled: bool,
     /// Whether templates may name alternatives; they may.
     pub is_prioritized_list_enabled: bool,
+    /// How many UIDs of deleted pods are remembered; 500. One that is forgotten costs a request.
+    pub deleted_uids_limit: usize,
     /// What is counted. Clones count together.
     pub metrics: Metrics,
 }
@@ -87,6 +89,7 @@ impl Default for Options {
             naming: Naming::default(),
             is_admin_access_enabled: true,
             is_prioritized_list_enabled: true,
+            deleted_uids_limit: DELETED_UIDS_LIMIT,
             metrics: Metrics::default(),
         }
     }
@@ -142,7 +145,7 @@ impl Claims {
             pods: pods.lister(),
             claims: claims.lister(),
             templates: informer(&template_kind()).lister(),
-            deleted: Mutex::new(DeletedUids::new(DELETED_UIDS_LIMIT)),
+            deleted: Mutex::new(DeletedUids::new(options.deleted_uids_limit)),
             recorder: manager.recorder(COMPONENT),
             options: options.clone(),
         }

@@ -25,6 +25,7 @@ pub mod node;
 mod owned;
 pub mod replicaset;
 pub mod replicationcontroller;
+pub mod resourcequota;
 pub mod root_ca;
 pub mod scheduler;
 pub mod service_account;

@@ -24,6 +24,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod amounts;
 mod doc;
 mod env;
 mod gvk;
@@ -34,11 +35,13 @@ mod meta;
 pub mod names;
 mod patch;
 mod quantity;
+pub mod quota;
 mod quote;
 mod revision;
 mod selector;
 mod time;
 
+pub use amounts::{Amounts, add_amounts, amounts, pod_amounts};
 pub use doc::{
     Array, BYTES_LIMIT, Change, DEPTH_LIMIT, DecodeError, Difference, Doc, Duplicates, EditError,
     EncodeError, Encoder, Footprint, InternerUsage, Kind, NewPart, Object, Packer, ParseError,

@@ -5,14 +5,17 @@ mod apply;
 use std::{fmt, sync::Arc};
 
 use serde::Serialize;
-use windlass_cache::{InformerFactory, InformerSpec, Lister, Obj, SharedInformer};
+use windlass_cache::{
+    AddError, InformerFactory, InformerSpec, Lister, Obj, Registration, SharedInformer,
+};
 use windlass_client::{
     Clientset, DynamicApi, DynamicClient, Patch, RestClient, Typed, WriteOptions,
 };
 use windlass_core::{Doc, Env, Gvk, Key, doc, merge_patch};
 
 use crate::{
-    Error, EventRecorder, EventType, ResourceKind, Result, shutdown::Shutdown, writes::WriteScope,
+    Change, Error, EventRecorder, EventType, ResourceKind, Result, Trigger, controller::Target,
+    shutdown::Shutdown, writes::WriteScope,
 };
 pub use apply::Apply;
 
@@ -38,6 +41,8 @@ pub(crate) struct Shared {
     pub(crate) env: Env,
     /// The kinds that the controller reads, each with its informer.
     pub(crate) kinds: Vec<(ResourceKind, SharedInformer)>,
+    /// Where keys go that changes name.
+    pub(crate) target: Target,
     pub(crate) shutdown: Shutdown,
 }
 
@@ -148,6 +153,23 @@ impl Context {
     #[must_use]
     pub fn informer_of(&self, spec: InformerSpec) -> SharedInformer {
         self.0.shared.factory.informer_of(spec)
+    }
+
+    /// Reacts to the changes of one more kind from now on, as
+    /// [`Controller::reacts_to`](crate::Controller::reacts_to) does from the start: for kinds that
+    /// a controller learns of while it runs. An informer that the factory has made for this must
+    /// still be started, by [`InformerFactory::start`].
+    ///
+    /// # Errors
+    /// When the informer has stopped.
+    pub fn react_to(
+        &self,
+        informer: &SharedInformer,
+        react: impl Fn(&Change<'_>) -> Vec<Trigger> + Send + Sync + 'static,
+    ) -> Result<Registration, AddError> {
+        let resource = informer.resource().group_resource();
+        let target = &self.0.shared.target;
+        informer.add_handler(target.reacting(resource, Arc::new(react)))
     }
 
     /// The recorder of the controller.

@@ -23,6 +23,7 @@ use reconcile::ReconcileFn;
 pub use reconcile::{KeyReconciler, Reconciler};
 pub(crate) use run::BoundController;
 pub use run::StartError;
+pub(crate) use source::Target;
 pub use source::Trigger;
 use source::{Filter, Mapper, Source};
 

@@ -154,6 +154,15 @@ pub struct ConcurrencyFlags {
     )]
     pub concurrent_resource_claim_syncs: usize,
 
+    /// ResourceQuotas at the same time.
+    #[arg(
+        long,
+        env = "WINDLASS_CONCURRENT_RESOURCE_QUOTA_SYNCS",
+        value_name = "NUMBER",
+        default_value_t = 5
+    )]
+    pub concurrent_resource_quota_syncs: usize,
+
     /// Namespaces at the same time.
     #[arg(
         long,

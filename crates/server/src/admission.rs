@@ -8,10 +8,11 @@ mod limits;
 mod namespace;
 mod node;
 mod priority;
-mod resources;
+mod quota;
 mod service_account;
 mod tolerations;
 
+pub(crate) use quota::Charged;
 use windlass_core::{Doc, Env};
 
 use crate::registry::Resource;
@@ -98,5 +99,30 @@ pub(crate) fn validate(
         ("pods", None) | ("persistentvolumeclaims", _) => limits::validate(request, object, old),
         ("priorityclasses", _) => priority::validate(request, object, old),
         _ => Ok(()),
+    }
+}
+
+/// Charges the quotas of a namespace for a valid object, which is to be made, or to replace another
+/// one. This comes last: what is charged for is refused for no other reason.
+pub(crate) async fn charge(
+    request: &Request<'_>,
+    object: &Doc,
+    old: Option<&Doc>,
+    is_trial: bool,
+) -> Result<Charged, Status> {
+    quota::charge(request, object, old, is_trial).await
+}
+
+/// Whether a change can make an object count for more than before.
+pub(crate) fn is_charged_for(request: &Request<'_>, is_main: bool, new: &Doc, old: &Doc) -> bool {
+    let ends = |pod: &Doc| pod.at("/spec/activeDeadlineSeconds").as_i64() >= Some(0);
+    match (
+        request.resource.gvk.group(),
+        request.resource.plural.as_ref(),
+    ) {
+        ("", "services" | "persistentvolumeclaims") => is_main,
+        // The main path changes the scopes of a pod, the other one its containers.
+        ("", "pods") => !is_main || ends(new) != ends(old),
+        _ => false,
     }
 }

@@ -18,6 +18,7 @@ mod pod_spec;
 mod policy;
 mod rbac;
 mod registration;
+mod resource_quota;
 mod storage;
 mod workload;
 
@@ -44,5 +45,6 @@ pub(crate) use pod::{FIELDS as POD_FIELDS, Pods};
 pub(crate) use policy::DisruptionBudgets;
 pub(crate) use rbac::{RoleBindings, Roles};
 pub(crate) use registration::ApiServices;
+pub(crate) use resource_quota::ResourceQuotas;
 pub(crate) use storage::{Attachments, Claims, CsiDrivers, StorageClasses, Volumes};
 pub(crate) use workload::PodTemplates;

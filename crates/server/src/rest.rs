@@ -27,7 +27,7 @@ pub(crate) use list::ListBody;
 pub(crate) use watch::WatchBody;
 pub use watch::{DocWatch, WatchDocs, WatchEvent};
 
-pub(crate) use create::{create_at_start, set_at_start};
+pub(crate) use create::{create_at_start, import, set_at_start};
 pub(crate) use delete::delete_for_server;
 pub(crate) use metadata::labels as validate_labels;
 pub(crate) use object::{cut, edit_metadata, put};

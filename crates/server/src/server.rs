@@ -15,7 +15,7 @@ use http::{HeaderValue, Method, Request, Response, header, request};
 use http_body::Body as HttpBody;
 use tower::Service;
 use windlass_atlas::apply::Creations;
-use windlass_core::{Env, Time};
+use windlass_core::{Doc, Env, Time};
 use windlass_store::{Durability, OpenError, Store, StoreOptions};
 
 use crate::admission::Admission;
@@ -237,6 +237,15 @@ impl Server {
             server: self.clone(),
             user,
         }
+    }
+
+    /// Stores an object as it is, without a question, as data that another server has accepted:
+    /// from a backup, or of an older version with other rules.
+    ///
+    /// # Errors
+    /// When there is no such kind, or the store does not take it.
+    pub async fn import(&self, object: &Doc) -> Result<(), Status> {
+        crate::rest::import(self, object).await
     }
 
     /// Adds a page of text that is not a resource. Who may see it is for RBAC to say, as for any

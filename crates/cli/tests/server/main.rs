@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 mod clients;
+mod devices;
 mod kill;
 mod process;
 mod upstream;

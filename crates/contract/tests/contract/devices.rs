@@ -17,6 +17,7 @@ cases![
     request_names_are_unique,
     all_mode_takes_no_count,
     template_is_immutable,
+    stored_settings_above_the_limit_stay_valid,
     slice_fields_can_be_selected,
     slice_driver_and_node_are_immutable,
     slice_generation_follows_its_devices,
@@ -248,4 +249,39 @@ async fn slice_device_names_are_unique(t: &Scope) {
     answer
         .fails(422, "Invalid")
         .because("FieldValueDuplicate", "spec.devices[1]");
+}
+
+/// The limit came later than the first classes.
+async fn stored_settings_above_the_limit_stay_valid(t: &Scope) {
+    let settings = |size: usize| {
+        let parameters = doc!({ "a": ("x".repeat(size)) });
+        doc!([{ "opaque": { "driver": "gpu.example.com", "parameters": parameters } }])
+    };
+    let name = t.unique("class");
+    let large = doc!({
+        "apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass",
+        "metadata": { "name": (name.as_str()) }, "spec": { "config": (settings(11 * 1024)) }
+    });
+    let field = "spec.config[0].opaque.parameters";
+    let refusal = t.create("deviceclasses", &large).await;
+    refusal
+        .fails(422, "Invalid")
+        .because("FieldValueTooLong", field);
+    let stored = large
+        .set("/metadata/uid", "4ba9cd5e-0000-4000-8000-000000000000")
+        .set("/metadata/creationTimestamp", "2026-01-01T00:00:00Z")
+        .set("/metadata/generation", 1);
+    let path = format!("deviceclasses/{name}");
+    let key = format!("/registry/{path}");
+    t.stored(&key, &path, &stored).await;
+    let labels = doc!({ "metadata": { "labels": { "a": "b" } } });
+    t.merge(&path, &labels).await.is(200);
+    let selectors = doc!({ "spec": { "selectors": [{ "cel": { "expression": "true" } }] } });
+    let changed = t.merge(&path, &selectors).await.is(200);
+    assert_eq!(changed.at("/spec/config"), large.at("/spec/config"));
+    let other = doc!({ "spec": { "config": (settings(12 * 1024)) } });
+    t.merge(&path, &other)
+        .await
+        .fails(422, "Invalid")
+        .because("FieldValueTooLong", field);
 }

@@ -34,6 +34,7 @@ mod patch;
 mod paths;
 mod pod_updates;
 mod pods;
+mod quotas;
 mod scale;
 mod secrets;
 mod selectors;

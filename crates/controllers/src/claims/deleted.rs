@@ -46,12 +46,15 @@ impl DeletedUids {
         Self {
             used: HashMap::new(),
             order: BTreeMap::new(),
-            limit: limit.max(1),
+            limit,
             clock: 0,
         }
     }
 
     pub(super) fn add(&mut self, uid: Uid) {
+        if self.limit == 0 {
+            return;
+        }
         let is_full = self.used.len() >= self.limit;
         if is_full
             && !self.used.contains_key(&uid)

@@ -7,6 +7,7 @@
     reason = "a helper of a test may fail as the test itself"
 )]
 
+mod counting;
 mod history;
 mod rules;
 mod runs;

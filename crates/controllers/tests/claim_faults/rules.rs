@@ -31,7 +31,13 @@ pub(crate) fn all(now: &Moment, change: &Change<'_>) -> Verdict {
             }
             running_pods_have_devices(now)
         }
-        "pods" => running_pods_have_devices(now),
+        "pods" => {
+            if let Some(pod) = change.new {
+                recorded_claims_are_the_pods_own(now, pod, change.old)?;
+                pods_are_placed_with_all_devices(now, pod, change.old)?;
+            }
+            running_pods_have_devices(now)
+        }
         _ => Ok(()),
     }
 }
@@ -146,6 +152,94 @@ fn devices_are_given_back_unused(old: &Doc, new: Option<&Doc>) -> Verdict {
     ensure(!gives_back || !is_used, || {
         "its devices went while it is in use".to_owned()
     })
+}
+
+/// The claim that an entry of a pod has, if there is one at that moment.
+fn claim_of<'m>(now: &'m Moment, pod: &Doc, entry: &Doc) -> Option<&'m Doc> {
+    let Ok(ClaimName::Named { name, .. }) = claim_name(pod, entry) else {
+        return None;
+    };
+    now.get("resourceclaims", Key::new(pod.meta().namespace(), name))
+}
+
+fn is_owned_by(claim: &Doc, pod: &Doc) -> bool {
+    claim
+        .meta()
+        .owner_refs()
+        .any(|owner| owner.uid == pod.meta().uid())
+}
+
+/// What is written to the status of a pod is a claim that was made for this very pod. It may be
+/// gone again by then; another one is made in its place.
+fn recorded_claims_are_the_pods_own(now: &Moment, pod: &Doc, old: Option<&Doc>) -> Verdict {
+    let recorded = |pod: &Doc| pod.at("/status/resourceClaimStatuses").clone();
+    if old.is_some_and(|old| recorded(old) == recorded(pod)) {
+        return Ok(());
+    }
+    for status in recorded(pod).items() {
+        let name = status.str_at("/resourceClaimName");
+        let key = Key::new(pod.meta().namespace(), name);
+        let found = now.get("resourceclaims", key);
+        ensure(found.is_none_or(|claim| is_owned_by(claim, pod)), || {
+            format!("{name} is recorded, and is not its own")
+        })?;
+    }
+    Ok(())
+}
+
+/// A pod gets a node when it has all of its devices, and not some of them.
+fn pods_are_placed_with_all_devices(now: &Moment, pod: &Doc, old: Option<&Doc>) -> Verdict {
+    let node = |pod: &Doc| pod.str_at("/spec/nodeName").to_owned();
+    if node(pod).is_empty() || old.is_some_and(|old| node(old) == node(pod)) {
+        return Ok(());
+    }
+    for entry in pod.at("/spec/resourceClaims").items() {
+        let claim = claim_of(now, pod, entry);
+        let has_devices = claim.is_some_and(|it| is_allocated(it) && is_reserved_for(it, pod));
+        ensure(has_devices, || {
+            format!("{} is placed without all of its devices", pod.meta().key())
+        })?;
+    }
+    Ok(())
+}
+
+/// No claim is made for a pod whose deletion has begun. This holds for those who have seen that.
+pub(crate) fn ending_pods_get_no_claim(now: &Moment, change: &Change<'_>) -> Verdict {
+    let (Some(claim), None, "resourceclaims") = (change.new, change.old, change.resource) else {
+        return Ok(());
+    };
+    for owner in claim.meta().owner_refs() {
+        let pod = now.by_uid("pods", owner.uid.as_str());
+        let is_wanted = pod.is_some_and(|pod| !pod.meta().is_deleting());
+        ensure(is_wanted, || {
+            format!("it is made for {}, which is being deleted", owner.name)
+        })?;
+    }
+    Ok(())
+}
+
+/// When nobody writes any more, what the status of a pod names is there, and is its own; and a pod
+/// that waits keeps no device from others.
+pub(crate) fn at_rest(pods: &[Doc], claims: &[Doc]) -> Verdict {
+    for pod in pods.iter().filter(|pod| !is_pod_done(pod)) {
+        let is_waiting = pod.str_at("/spec/nodeName").is_empty();
+        for entry in pod.at("/spec/resourceClaims").items() {
+            let key = pod.meta().key();
+            let Ok(ClaimName::Named { name, .. }) = claim_name(pod, entry) else {
+                continue;
+            };
+            let claim = claims.iter().find(|claim| claim.meta().name() == name);
+            ensure(claim.is_some(), || format!("{key} lacks its claim {name}"))?;
+            let is_template = !entry.str_at("/resourceClaimTemplateName").is_empty();
+            let is_own = claim.is_some_and(|claim| !is_template || is_owned_by(claim, pod));
+            ensure(is_own, || format!("{name} is not a claim of {key}"))?;
+            let is_held = claim.is_some_and(|claim| is_reserved_for(claim, pod));
+            ensure(!is_waiting || !is_held, || {
+                format!("{key} waits and has {name}")
+            })?;
+        }
+    }
+    Ok(())
 }
 
 /// A pod runs only with all of its devices.

@@ -6,7 +6,9 @@ use http::Method;
 use windlass_core::Doc;
 use windlass_testing::{Call, Explored, Failure, Fault, Position, Seen, Simulation, Stage};
 
-use crate::world::{World, add_claims, add_nodes, add_scheduler, claim, pod, short_pod, template};
+use crate::world::{
+    World, add_claims, add_nodes, add_scheduler, claim, held, pair, pod, short_pod, template,
+};
 
 /// Everything that can go wrong with one call and leaves the process alive.
 const FAULTS: [Fault; 7] = [
@@ -113,7 +115,7 @@ async fn life_in(world: World, start: impl Fn(&World)) -> Vec<Doc> {
 }
 
 fn one_of_each(world: &World) {
-    world.start("claims", add_claims);
+    world.start_claims("claims");
     world.start("scheduler", add_scheduler);
 }
 
@@ -159,6 +161,39 @@ async fn deleted(stage: Stage) -> Vec<Doc> {
     // What was held up has arrived by then.
     stage.pass(HELD_UP * 2).await;
     world.until_counts((0, 0)).await;
+    world.end().await
+}
+
+/// A pod is being deleted when its template comes; another one gets a claim of it.
+async fn ending(stage: Stage) -> Vec<Doc> {
+    let world = World::new(&stage).await.with_nodes(1, 2).await;
+    one_of_each(&world);
+    world.create(&held(&pod("a", "@t"))).await;
+    world.delete_pod("a").await;
+    // Everybody has seen that by then, or is away.
+    stage.pass(HELD_UP).await;
+    world.create(&template()).await;
+    world.create(&pod("b", "@t")).await;
+    world.until_phases(&["a Pending", "b Running"]).await;
+    world.until_counts((1, 1)).await;
+    world.end_without_late_claims().await
+}
+
+/// Three devices, and pods that want two each: the second one waits for two, and keeps none.
+async fn pairs(stage: Stage) -> Vec<Doc> {
+    let world = World::new(&stage).await.with_nodes(1, 3).await;
+    world.create(&template()).await;
+    one_of_each(&world);
+    world.create(&pair("a")).await;
+    world.until_phases(&["a Running"]).await;
+    world.create(&pair("b")).await;
+    world.create(&pod("c", "@t")).await;
+    world
+        .until_phases(&["a Running", "b Pending", "c Running"])
+        .await;
+    world.delete_pod("a").await;
+    world.until_phases(&["b Running", "c Running"]).await;
+    world.until_counts((3, 3)).await;
     world.end().await
 }
 
@@ -235,12 +270,55 @@ fn a_pod_that_is_deleted_at_any_step_leaves_nothing_behind() {
 }
 
 #[test]
+fn a_pod_that_is_being_deleted_gets_no_claim_whatever_goes_wrong() {
+    let simulation = simulation("ending");
+    crash(&simulation, ending);
+    let faults = [
+        Fault::Refuse(409, "Conflict"),
+        Fault::Refuse(500, "InternalError"),
+        Fault::LostAnswer,
+    ];
+    let simulation = simulation.ignore_counts();
+    explored(simulation.fault_at_every_call(is_work, &faults, ending));
+}
+
+#[test]
+fn pods_get_all_of_their_devices_or_none_at_every_crash() {
+    crash(&simulation("pairs"), pairs);
+}
+
+/// What has nothing to do with devices does not change who gets which.
+#[test]
+fn the_same_order_gives_the_same_devices() {
+    let simulation = ["podIP", "podIPs", "ip", "containerID"]
+        .into_iter()
+        .fold(Simulation::new("same"), Simulation::ignore_field);
+    let is_event = |call: &Call| call.is_write() && call.path.contains("/events");
+    let faults = [Fault::Refuse(500, "InternalError"), Fault::LostRequest];
+    explored(simulation.fault_at_every_call(is_event, &faults, pairs));
+}
+
+/// Deleted pods that are forgotten cost a request each, and nothing else.
+#[test]
+fn a_controller_that_forgets_deleted_pods_does_the_same() {
+    let scenario = async |stage| {
+        let start = |world: &World| {
+            world.start_claims_with("claims", 0);
+            world.start("scheduler", add_scheduler);
+        };
+        life(stage, start).await
+    };
+    let crash = [Fault::Crash(Position::Unanswered)];
+    explored(simulation("forgetful").fault_at_every_call(is_work, &crash, scenario));
+}
+
+#[test]
 fn two_claim_controllers_at_once_do_what_one_does() {
     let simulation = simulation("two controllers").ignore_counts();
     let scenario = async |stage| {
         let start = |world: &World| {
-            world.start("claims-0", add_claims);
-            world.start("claims-1", add_claims);
+            world.start_claims("claims-0");
+            world.start_claims("claims-1");
             world.start("scheduler", add_scheduler);
         };
         life(stage, start).await
@@ -264,7 +342,7 @@ fn a_second_scheduler_takes_over_at_every_call() {
     ];
     let scenario = async |stage| {
         let start = |world: &World| {
-            world.start("claims", add_claims);
+            world.start_claims("claims");
             world.start_elected_scheduler("scheduler-0");
             world.start_elected_scheduler("scheduler-1");
         };

@@ -12,7 +12,11 @@ use windlass_core::{Doc, Gvr, Key, doc};
 use windlass_runtime::{ElectionOptions, Manager};
 use windlass_testing::{Cluster, Fault, Faults, Stage};
 
-use crate::{history::History, rules};
+use crate::{
+    counting::{self, Life, Lives},
+    history::History,
+    rules,
+};
 
 const PODS: Gvr = Gvr::constant("", "v1", "pods");
 const CLAIMS: Gvr = Gvr::constant("resource.k8s.io", "v1", "resourceclaims");
@@ -33,6 +37,8 @@ pub(crate) struct World {
     /// The way to the server of the processes that may go wrong.
     transport: Transport,
     history: History,
+    /// The present lives of the claim controllers that may go wrong, by name.
+    lives: Lives,
 }
 
 impl World {
@@ -48,6 +54,7 @@ impl World {
             transport: cluster.transport(),
             cluster,
             history,
+            lives: Lives::default(),
         };
         world.collect().await;
         world
@@ -100,6 +107,30 @@ impl World {
             let manager = cluster.manager_on(&process, transport).build().unwrap();
             add(&manager);
             async move { manager.run().await.unwrap() }
+        });
+    }
+
+    /// Starts a claim controller that may go wrong.
+    pub(crate) fn start_claims(&self, name: &str) {
+        self.start_claims_with(name, claims::DELETED_UIDS_LIMIT);
+    }
+
+    /// Starts a claim controller that remembers so many deleted pods.
+    pub(crate) fn start_claims_with(&self, name: &str, deleted_uids_limit: usize) {
+        let (lives, stage) = (self.lives.clone(), self.stage.clone());
+        let process = name.to_owned();
+        self.start(name, move |manager| {
+            let options = claims::Options {
+                workers: 2,
+                deleted_uids_limit,
+                ..claims::Options::default()
+            };
+            let life = Life {
+                first_call: stage.faults().calls(),
+                metrics: options.metrics.clone(),
+            };
+            lives.lock().insert(process.clone(), life);
+            claims::add_to(manager, &options);
         });
     }
 
@@ -193,12 +224,27 @@ impl World {
     pub(crate) async fn end(&self) -> Vec<Doc> {
         self.stage.pass(SETTLED).await;
         self.stage.rest(REST).await;
-        if let Err(broken) = self.history.replay(rules::all) {
+        self.expect(self.history.replay(rules::all));
+        let (mut left, claims) = (self.pods().await, self.claims().await);
+        self.expect(rules::at_rest(&left, &claims));
+        for (process, life) in &*self.lives.lock() {
+            self.expect(counting::check(process, life, &claims, &self.stage));
+        }
+        left.extend(claims);
+        left
+    }
+
+    /// As [`end`](Self::end), after which no claim was made for a pod that was being deleted.
+    pub(crate) async fn end_without_late_claims(&self) -> Vec<Doc> {
+        let left = self.end().await;
+        self.expect(self.history.replay(rules::ending_pods_get_no_claim));
+        left
+    }
+
+    fn expect(&self, verdict: Result<(), String>) {
+        if let Err(broken) = verdict {
             self.stage.fail(broken);
         }
-        let mut left = self.pods().await;
-        left.extend(self.claims().await);
-        left
     }
 }
 
@@ -252,6 +298,15 @@ pub(crate) fn claim(name: &str) -> Doc {
     })
 }
 
+/// A pod that wants two claims of the template, and so two devices or none.
+pub(crate) fn pair(name: &str) -> Doc {
+    let entry = |name: &str| doc!({ "name": name, "resourceClaimTemplateName": "t" });
+    let entries = vec![entry("first"), entry("second")];
+    pod(name, "@t")
+        .with("/spec/resourceClaims", entries)
+        .unwrap()
+}
+
 /// A pod with one entry: a claim by name, or one of its own from the template `@t`.
 pub(crate) fn pod(name: &str, entry: &str) -> Doc {
     let entry = match entry.strip_prefix('@') {
@@ -267,6 +322,11 @@ pub(crate) fn pod(name: &str, entry: &str) -> Doc {
             "resourceClaims": [entry]
         }
     })
+}
+
+/// A pod that somebody keeps from going.
+pub(crate) fn held(pod: &Doc) -> Doc {
+    pod.with_finalizer("example.com/hold")
 }
 
 /// A pod that ends by itself.

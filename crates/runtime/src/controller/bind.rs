@@ -12,7 +12,7 @@ use super::{
     Controller,
     limiter::Noted,
     run::{BoundController, Parts},
-    source::{Enqueue, Source},
+    source::{Enqueue, Source, Target},
 };
 use crate::{
     EventRecorder, ResourceKind, context::Shared, freshness::Freshness, journal::Journal,
@@ -41,31 +41,28 @@ impl Controller {
         let journal = Arc::new(Journal::new(self.options.journal_keys));
         let freshness = Arc::new(Freshness::new());
         let (mut kinds, mut registrations) = (Vec::new(), Vec::new());
+        let target = Target {
+            queue: queue.clone(),
+            journal: journal.clone(),
+            freshness: freshness.clone(),
+        };
         for source in self.sources {
             let informer = informer(&supplies.factory, &source);
-            let enqueue = |source: Source| {
-                let resource = source.kind.gvr().group_resource();
-                let (queue, journal) = (queue.clone(), journal.clone());
-                let (filters, freshness) = (source.filters, freshness.clone());
-                let mapper = source.mapper?;
-                Some(Enqueue {
-                    resource: Arc::new(resource),
-                    mapper,
-                    filters,
-                    queue,
-                    journal,
-                    freshness,
-                })
-            };
             kinds.push((source.kind.clone(), informer.clone()));
-            if let Some(handler) = enqueue(source) {
+            if let Some(mapper) = source.mapper {
+                let handler = Enqueue {
+                    resource: Arc::new(source.kind.gvr().group_resource()),
+                    mapper,
+                    filters: source.filters,
+                    target: target.clone(),
+                };
                 registrations.push(informer.add_handler(handler)?);
             }
         }
         let metrics = supplies
             .metrics
             .controller(&self.name, self.options.workers);
-        let shared = Arc::new(shared(self.name, kinds, supplies));
+        let shared = Arc::new(shared(self.name, kinds, target, supplies));
         let reconcile = self.reconcile;
         let options = self.options;
         Ok(BoundController::new(Parts {
@@ -92,7 +89,12 @@ fn informer(factory: &InformerFactory, source: &Source) -> SharedInformer {
     }
 }
 
-fn shared(name: String, kinds: Vec<(ResourceKind, SharedInformer)>, supplies: Supplies) -> Shared {
+fn shared(
+    name: String,
+    kinds: Vec<(ResourceKind, SharedInformer)>,
+    target: Target,
+    supplies: Supplies,
+) -> Shared {
     let Supplies {
         client,
         factory,
@@ -108,6 +110,7 @@ fn shared(name: String, kinds: Vec<(ResourceKind, SharedInformer)>, supplies: Su
         recorder,
         env,
         kinds,
+        target,
         shutdown,
     }
 }

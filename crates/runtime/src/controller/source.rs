@@ -17,7 +17,7 @@ use crate::{
 pub(super) type KeysFn = Arc<dyn Fn(&Obj) -> Vec<Key> + Send + Sync>;
 
 /// Names the keys that a change concerns.
-pub(super) type ReactFn = Arc<dyn Fn(&Change<'_>) -> Vec<Trigger> + Send + Sync>;
+pub(crate) type ReactFn = Arc<dyn Fn(&Change<'_>) -> Vec<Trigger> + Send + Sync>;
 
 /// A key to be reconciled because of a change, at once or later.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -130,14 +130,32 @@ fn owner_key(object: &Obj, kind: &ResourceKind) -> Option<Key> {
     })
 }
 
-/// Puts keys into the queue.
-pub(super) struct Enqueue {
-    pub(super) resource: Arc<GroupResource>,
-    pub(super) mapper: Mapper,
-    pub(super) filters: Vec<Filter>,
+/// Where the keys of a controller go.
+#[derive(Clone)]
+pub(crate) struct Target {
     pub(super) queue: WorkQueue<Key>,
     pub(super) journal: Arc<Journal>,
     pub(super) freshness: Arc<Freshness>,
+}
+
+/// Puts keys into the queue.
+pub(crate) struct Enqueue {
+    pub(super) resource: Arc<GroupResource>,
+    pub(super) mapper: Mapper,
+    pub(super) filters: Vec<Filter>,
+    pub(super) target: Target,
+}
+
+impl Target {
+    /// Puts the keys into the queue that a function names for each change.
+    pub(crate) fn reacting(&self, resource: GroupResource, react: ReactFn) -> Enqueue {
+        Enqueue {
+            resource: Arc::new(resource),
+            mapper: Mapper::Change(react),
+            filters: Vec::new(),
+            target: self.clone(),
+        }
+    }
 }
 
 impl Enqueue {
@@ -152,7 +170,7 @@ impl Enqueue {
             PRIORITY_NORMAL
         };
         for Trigger { key, after } in self.mapper.triggers(change) {
-            self.journal.caused(&key, || Cause::Event {
+            self.target.journal.caused(&key, || Cause::Event {
                 resource: self.resource.clone(),
                 old: change.old.map(|object| object.doc().clone()),
                 new: change.new.map(|object| object.doc().clone()),
@@ -163,7 +181,7 @@ impl Enqueue {
                 after,
                 ..AddOptions::default()
             };
-            self.queue.add_with(key, options);
+            self.target.queue.add_with(key, options);
         }
     }
 }
@@ -188,7 +206,8 @@ impl Handler<windlass_core::Doc> for Enqueue {
     async fn on_delete(&self, deleted: Deleted) {
         let object = deleted.object();
         if matches!(self.mapper, Mapper::Itself) {
-            self.freshness.clear(&object.key(), Some(&object.uid()));
+            let freshness = &self.target.freshness;
+            freshness.clear(&object.key(), Some(&object.uid()));
         }
         self.changed(&Change {
             old: Some(object),

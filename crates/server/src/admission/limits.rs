@@ -1,9 +1,8 @@
 //! Limit ranges: what containers, pods and claims of a namespace may ask for.
 
-use windlass_core::{Doc, Quantity};
+use windlass_core::{Amounts, Doc, Quantity, amounts, pod_amounts};
 
 use super::Request;
-use super::resources::{Amounts, amounts, of_pod};
 use crate::kinds::edit;
 use crate::rest::put;
 use crate::status::Status;
@@ -148,8 +147,8 @@ fn pod_faults(range: &Doc, pod: &Doc) -> Vec<String> {
             }
             "Pod" => {
                 let usage = Usage {
-                    requests: of_pod(pod, "requests"),
-                    limits: of_pod(pod, "limits"),
+                    requests: pod_amounts(pod, "requests"),
+                    limits: pod_amounts(pod, "limits"),
                 };
                 check(item, &usage, &mut faults);
             }

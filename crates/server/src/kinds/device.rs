@@ -15,7 +15,7 @@ use windlass_core::{Doc, Env};
 use super::fields::{Fields, edit};
 use crate::field::{FieldErrors, FieldPath};
 use crate::registry::Hooks;
-use crate::rest::put;
+use crate::rest::{cut, put};
 use crate::status::Status;
 use crate::storage::Storage;
 pub(super) use uses::validate_uses;
@@ -155,8 +155,8 @@ impl Hooks for ResourceClaims {
         claim::validate_spec(claim.at("/spec"), &FieldPath::new("spec"), errors);
     }
 
-    fn validate_update(&self, new: &Doc, old: &Doc, errors: &mut FieldErrors) {
-        errors.immutable(&FieldPath::new("spec"), new.at("/spec"), old.at("/spec"));
+    fn validate_change(&self, new: &Doc, old: &Doc, errors: &mut FieldErrors) {
+        validate_unless_stored(self, new, old, errors);
     }
 
     fn validate_status(&self, new: &Doc, old: &Doc, errors: &mut FieldErrors) {
@@ -187,7 +187,16 @@ impl Hooks for ResourceClaimTemplates {
         claim::validate_spec(template.at("/spec/spec"), &path, errors);
     }
 
-    fn validate_update(&self, new: &Doc, old: &Doc, errors: &mut FieldErrors) {
+    fn validate_change(&self, new: &Doc, old: &Doc, errors: &mut FieldErrors) {
+        validate_unless_stored(self, new, old, errors);
+    }
+}
+
+/// A spec that cannot change is looked at only if it does: what an earlier version of the rules has
+/// let in stays.
+fn validate_unless_stored(hooks: &impl Hooks, new: &Doc, old: &Doc, errors: &mut FieldErrors) {
+    if new.at("/spec") != old.at("/spec") {
+        hooks.validate(new, errors);
         errors.immutable(&FieldPath::new("spec"), new.at("/spec"), old.at("/spec"));
     }
 }
@@ -197,6 +206,14 @@ impl Hooks for DeviceClasses {
         let (spec, path) = (class.at("/spec"), FieldPath::new("spec"));
         common::validate_selectors(spec, &path, errors);
         common::validate_configs(spec, &path, common::CONFIG_MAX, None, errors);
+    }
+
+    fn validate_change(&self, new: &Doc, old: &Doc, errors: &mut FieldErrors) {
+        // Settings that were let in before there was a limit to their size stay as they are.
+        match new.at("/spec/config") == old.at("/spec/config") {
+            true => self.validate(&cut(new.clone(), "/spec/config"), errors),
+            false => self.validate(new, errors),
+        }
     }
 }
 

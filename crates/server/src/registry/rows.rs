@@ -178,7 +178,8 @@ fn core() -> Vec<Resource> {
             .short(&["quota"])
             .status()
             .returns_deleted()
-            .columns(table::RESOURCE_QUOTA),
+            .columns(table::RESOURCE_QUOTA)
+            .hooks(kinds::ResourceQuotas),
         v1("PersistentVolume", "persistentvolumes")
             .cluster()
             .short(&["pv"])

@@ -135,8 +135,17 @@ pub(super) async fn insert(
         };
         admission::check_rights(call, &object)?;
         crate::admission::validate(&request, &object, None)?;
+        let charged = crate::admission::charge(&request, &object, None, dry_run).await?;
         warnings.extend(call.resource.hooks.warnings(&object));
-        match store(call, &object, dry_run).await {
+        let outcome = store(call, &object, dry_run).await;
+        if outcome
+            .as_ref()
+            .is_err_and(|it| it.code().is_client_error())
+        {
+            // After any other error the object may be there.
+            charged.refund(storage).await;
+        }
+        match outcome {
             Err(status) if status.reason() == "AlreadyExists" && generated => {
                 object.meta().name().clone_into(&mut taken);
                 warnings.clear();
@@ -294,5 +303,21 @@ pub(crate) async fn set_at_start(
         .storage
         .update(&resource.shelf, &key, put)
         .await;
+    outcome.map(drop).map_err(write_failed)
+}
+
+/// Stores an object as it is.
+pub(crate) async fn import(server: &Server, object: &Doc) -> Result<(), Status> {
+    let table = server.inner().registry.table();
+    let kind = object.gvk().ok_or_else(Status::no_such_path)?;
+    let version = table.version(kind.group(), kind.version());
+    let mut rows = version.into_iter().flat_map(|it| it.resources.values());
+    let resource = rows
+        .find(|row| row.gvk == kind)
+        .ok_or_else(Status::no_such_path)?;
+    let key = storage::key(object.meta().namespace(), object.meta().name());
+    let change = Change::put(resource.to_storage(object));
+    let storage = &server.inner().storage;
+    let outcome = storage.update(&resource.shelf, &key, |_| Ok(change)).await;
     outcome.map(drop).map_err(write_failed)
 }

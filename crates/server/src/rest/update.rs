@@ -8,6 +8,7 @@ use windlass_store::{Change, Entry, Outcome, WriteError};
 
 use super::fields::{self, Author};
 use super::{Call, admission, create, metadata, object, write_failed};
+use crate::admission::Charged;
 use crate::body::Body;
 use crate::field::{FieldErrors, FieldPath};
 use crate::query::WriteOptions;
@@ -178,6 +179,7 @@ pub(super) async fn write(
         }
     };
     let decision = decide(&seen)?;
+    let charged = charge(call, writing, &resource.view(&seen.doc), &decision).await?;
     if writing.dry_run {
         return Ok(match decision {
             Decision::Put(object) | Decision::Remove(object) => object,
@@ -203,7 +205,32 @@ pub(super) async fn write(
         }
         outcome => outcome,
     };
+    if let Err(WriteError::Refused(_)) = outcome {
+        charged.refund(store).await;
+    }
     finish(call, outcome, removed)
+}
+
+/// Charges quotas for what an object has more than before. A write that is faster than this one
+/// may change that; the next count of the quota then sets it right.
+async fn charge(
+    call: &Call,
+    writing: &Writing,
+    old: &Doc,
+    decision: &Decision,
+) -> Result<Charged, Status> {
+    let is_main = writing.part == Part::Main;
+    let is_resize = call.path.subresource == "resize";
+    let request = admission::request(call);
+    match decision {
+        Decision::Put(new) if is_main || is_resize => {
+            if !crate::admission::is_charged_for(&request, is_main, new, old) {
+                return Ok(Charged::default());
+            }
+            crate::admission::charge(&request, new, Some(old), writing.dry_run).await
+        }
+        _ => Ok(Charged::default()),
+    }
 }
 
 /// Hands a decision to the store, and keeps what was sent with the last breath of an object.

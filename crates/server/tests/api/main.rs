@@ -14,6 +14,7 @@ mod limits;
 mod list;
 mod patch;
 mod pods;
+mod quotas;
 mod security;
 mod subresources;
 mod support;
