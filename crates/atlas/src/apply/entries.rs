@@ -10,8 +10,8 @@ use windlass_core::{Doc, Memo, Object, Time, quote};
 use super::encode::FieldsError;
 use super::set::FieldSet;
 
-/// Sets that a thread remembers.
-const KNOWN_LIMIT: usize = 1024;
+/// Sets that a thread remembers. That of a pod takes a hundred kilobytes.
+const KNOWN_LIMIT: usize = 128;
 
 thread_local! {
     /// Sets by what they were read from. Objects of one sort are written by the same managers,

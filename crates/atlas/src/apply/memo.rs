@@ -9,7 +9,7 @@ use windlass_core::{Doc, Object};
 use super::set::FieldSet;
 
 /// How many sorts of new objects are remembered.
-pub const CREATIONS_LIMIT: usize = 128;
+pub const CREATIONS_LIMIT: usize = 2048;
 
 /// Remembers the fields of new objects: a thousand pods of one template set the same ones, and
 /// their set is worked out once.
