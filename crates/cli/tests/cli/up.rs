@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::net::TcpStream;
 use tokio::process::{Child, ChildStdout, Command};
 use windlass_client::{Config, DynamicApi, DynamicClient, RestClient, WatchOptions, WriteOptions};
 use windlass_core::{Doc, Gvr, doc};
@@ -17,14 +18,20 @@ struct Running {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
     client: DynamicClient,
+    kubeconfig: String,
 }
 
 impl Running {
     async fn start(data: &Path, command: &str) -> Self {
+        Self::start_with(data, command, Stdio::inherit()).await
+    }
+
+    async fn start_with(data: &Path, command: &str, errors: Stdio) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_windlass"))
             .args([command, "--data"])
             .arg(data)
             .stdout(Stdio::piped())
+            .stderr(errors)
             .kill_on_drop(true)
             .spawn()
             .unwrap();
@@ -35,14 +42,12 @@ impl Running {
             "{serving}"
         );
         let line = lines.next_line().await.unwrap().unwrap();
-        let path = line.strip_prefix("kubeconfig ").unwrap();
-        let rest = RestClient::connect(&Config::from_file(path).await.unwrap())
-            .await
-            .unwrap();
+        let kubeconfig = line.strip_prefix("kubeconfig ").unwrap();
         Self {
             child,
             lines,
-            client: DynamicClient::new(rest),
+            client: connect(kubeconfig).await,
+            kubeconfig: kubeconfig.to_owned(),
         }
     }
 
@@ -59,6 +64,12 @@ impl Running {
             .unwrap();
         assert!(status.success());
     }
+}
+
+/// A client with a connection of its own.
+async fn connect(kubeconfig: &str) -> DynamicClient {
+    let config = Config::from_file(kubeconfig).await.unwrap();
+    DynamicClient::new(RestClient::connect(&config).await.unwrap())
 }
 
 async fn create(api: &DynamicApi, object: &Doc) -> Doc {
@@ -129,6 +140,36 @@ async fn a_signal_ends_it_in_order() {
         running.signal(signal).await;
         assert!(running.child.wait().await.unwrap().success());
     }
+}
+
+#[tokio::test]
+async fn a_second_signal_ends_it_at_once() {
+    let data = tempfile::tempdir().unwrap();
+    let mut running = Running::start_with(data.path(), "up", Stdio::piped()).await;
+    let mut errors = BufReader::new(running.child.stderr.take().unwrap()).lines();
+    // Someone who has connected and says nothing keeps the server from ending in order. Whoever
+    // connects later is answered, so that the first was let in.
+    let text = std::fs::read_to_string(&running.kubeconfig).unwrap();
+    let address = text.split("https://").nth(1).unwrap().split_whitespace();
+    let address = address.into_iter().next().unwrap().trim_matches('"');
+    let silent = TcpStream::connect(address).await.unwrap();
+    let later = connect(&running.kubeconfig).await;
+    let maps = later.resource(CONFIG_MAPS).namespaced("default");
+    create(&maps, &config_map("a")).await;
+
+    running.signal("-INT").await;
+    loop {
+        let line = errors.next_line().await.unwrap().unwrap();
+        if line.contains("interrupt again to end at once") {
+            break;
+        }
+    }
+    running.signal("-INT").await;
+    assert_eq!(running.child.wait().await.unwrap().code(), Some(130));
+    drop(silent);
+
+    let again = Running::start(data.path(), "server").await;
+    assert!(again.api(CONFIG_MAPS).get("a").await.is_ok());
 }
 
 #[cfg(unix)]
