@@ -26,7 +26,7 @@ use windlass_core::{Doc, Key, Str, doc};
 use windlass_queue::ItemExponential;
 use windlass_runtime::{
     Action, Context, Controller, Error, EventType, Manager, ResourceKind, Result, RunError,
-    Shutdown, filters,
+    Shutdown, Trigger, filters,
 };
 use windlass_testing::{Fault, Faults, ModelServer, TokioClock};
 
@@ -263,6 +263,43 @@ async fn a_mapper_is_asked_about_the_old_and_the_new_state() {
     let mut keys = seen.take();
     keys.sort();
     assert_eq!(keys, ["n1", "n2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_is_learned_of_later_is_reacted_to_from_then_on() {
+    let stage = Stage::new();
+    let seen = Seen::default();
+    let (noted, is_known) = (seen.clone(), Arc::new(AtomicU32::new(0)));
+    let reconcile = move |key: Key, cx: Context| {
+        let (seen, is_known) = (noted.clone(), is_known.clone());
+        async move {
+            seen.note(key.to_string());
+            if is_known.fetch_add(1, SeqCst) == 0 {
+                let gvr = ResourceKind::of::<ConfigMap>().gvr().clone();
+                let maps = cx.factory().dynamic(gvr);
+                cx.react_to(&maps, |change| {
+                    let gone = change.old.filter(|_| change.new.is_none());
+                    gone.map(|_| Trigger::now(Key::new("default", "a")))
+                        .into_iter()
+                        .collect()
+                })?;
+                cx.factory().start();
+                maps.wait_for_sync().await?;
+            }
+            Ok(Action::done())
+        }
+    };
+    let _running = stage.run(Controller::of_keys::<Pod>(reconcile));
+    stage.server.create(MAPS, &config_map("m"));
+    stage.server.create(PODS, &pod("a"));
+    settle().await;
+    assert_eq!(seen.take(), ["default/a"]);
+    stage.server.create(MAPS, &config_map("n"));
+    settle().await;
+    assert_eq!(seen.take(), Vec::<String>::new());
+    stage.server.delete(&format!("{MAPS}/m"));
+    settle().await;
+    assert_eq!(seen.take(), ["default/a"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,26 +1,18 @@
 //! What people see of devices: kubectl follows claims and explains pods on the embedded cluster.
 
-use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
-use tokio::process::{Child, ChildStdout, Command};
-use windlass_envtest::Assets;
+use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
+use tokio::process::{Child, ChildStdout};
 
+use crate::kubectl::{Kubectl, LIMIT};
 use crate::process::Process;
-
-/// How long kubectl waits for one thing. Only a failure takes so long.
-const LIMIT: &str = "--timeout=180s";
 
 /// How long the next line of a watch may take.
 const SILENCE_LIMIT: Duration = Duration::from_secs(90);
 
-/// How often a page is asked for until it says what it should.
-const LOOKS: usize = 600;
-
-/// A claim that nobody uses, and pods: one with a device, one that waits for it, and one whose
-/// template is missing.
+/// A claim that nobody uses.
 const FIRST: &str = "
 apiVersion: resource.k8s.io/v1
 kind: ResourceClaim
@@ -28,6 +20,7 @@ metadata: { name: unused }
 spec: { devices: { requests: [{ name: gpu, exactly: { deviceClassName: gpu.example.com } }] } }
 ";
 
+/// A pod with a device from a template.
 const WORKLOAD: &str = "
 apiVersion: resource.k8s.io/v1
 kind: ResourceClaimTemplate
@@ -43,58 +36,6 @@ spec:
   containers: [{ name: web, image: 'web:1', resources: { claims: [{ name: gpu }] } }]
   resourceClaims: [{ name: gpu, resourceClaimTemplateName: gpu }]
 ";
-
-struct Kubectl<'a> {
-    assets: Assets,
-    kubeconfig: &'a Path,
-    home: &'a Path,
-}
-
-impl Kubectl<'_> {
-    fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(self.assets.kubectl());
-        command
-            .args(arguments)
-            .env("KUBECONFIG", self.kubeconfig)
-            .env("HOME", self.home)
-            .kill_on_drop(true);
-        command
-    }
-
-    /// What kubectl prints; it must succeed.
-    async fn run(&self, arguments: &[&str]) -> String {
-        let output = self.command(arguments).output().await.unwrap();
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{arguments:?}: {errors}");
-        String::from_utf8(output.stdout).unwrap()
-    }
-
-    async fn apply(&self, manifest: &str) {
-        let mut command = self.command(&["apply", "-f", "-"]);
-        let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
-        let mut input = child.stdin.take().unwrap();
-        input.write_all(manifest.as_bytes()).await.unwrap();
-        drop(input);
-        assert!(child.wait().await.unwrap().success());
-    }
-
-    async fn wait(&self, what: &str, target: &str) {
-        let what = format!("--for={what}");
-        self.run(&["wait", &what, target, LIMIT]).await;
-    }
-
-    /// Describes a pod until the page has all these parts.
-    async fn describes(&self, pod: &str, parts: &[&str]) {
-        let mut page = String::new();
-        for _ in 0..LOOKS {
-            page = self.run(&["describe", "pod", pod]).await;
-            if parts.iter().all(|part| page.contains(part)) {
-                return;
-            }
-        }
-        panic!("{parts:?} are not all in\n{page}");
-    }
-}
 
 /// `kubectl get resourceclaims -w` while it goes on.
 struct Watch {
@@ -135,19 +76,10 @@ impl Watch {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn kubectl_follows_claims_and_explains_pods() {
-    let assets = match Assets::find() {
-        Ok(assets) => assets,
-        Err(error) => {
-            println!("left out: {error}");
-            return;
-        }
-    };
     let data = tempfile::tempdir().unwrap();
     let server = Process::up(data.path(), &["--nodes", "1", "--devices", "1"]).await;
-    let kubectl = Kubectl {
-        assets,
-        kubeconfig: &server.kubeconfig,
-        home: data.path(),
+    let Some(kubectl) = Kubectl::of(&server, data.path()) else {
+        return;
     };
     kubectl.apply(FIRST).await;
     let mut watch = Watch::start(&kubectl);
@@ -165,7 +97,7 @@ async fn kubectl_follows_claims_and_explains_pods() {
         .await;
     let table = kubectl.run(&["get", "resourceclaims"]).await;
     assert!(table.contains("STATE"), "{table}");
-    kubectl.describes("web", &["Normal", "Scheduled"]).await;
+    kubectl.describes("pod/web", &["Normal", "Scheduled"]).await;
 
     // The only device is taken.
     let pod = workload.split("---").nth(1).unwrap();
@@ -175,7 +107,7 @@ async fn kubectl_follows_claims_and_explains_pods() {
     watch.until("ADDED", "late-gpu-", "pending").await;
     let reason = "cannot allocate all claims";
     kubectl
-        .describes("late", &["Warning", "FailedScheduling", reason])
+        .describes("pod/late", &["Warning", "FailedScheduling", reason])
         .await;
 
     // A template that is not there.
@@ -187,7 +119,7 @@ async fn kubectl_follows_claims_and_explains_pods() {
         "FailedResourceClaimCreation",
         "resource claim template \"missing\"",
     ];
-    kubectl.describes("lost", &parts).await;
+    kubectl.describes("pod/lost", &parts).await;
 
     kubectl.run(&["delete", "pod", "web", LIMIT]).await;
     watch.until("DELETED", "web-gpu-", "").await;

@@ -5,5 +5,7 @@
 mod clients;
 mod devices;
 mod kill;
+mod kubectl;
 mod process;
+mod quotas;
 mod upstream;

@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use windlass_core::{Amounts, Doc, GroupResource, Key, amounts, quota};
-use windlass_store::{Change, Entry, Outcome, Resource as Shelf, WriteError};
+use windlass_store::{Change, Entry, Outcome, Resource as Shelf};
 
 use super::Request;
 use crate::rest::{put, write_failed};
@@ -62,8 +62,11 @@ pub(super) async fn charge(
     is_trial: bool,
 ) -> Result<Charged, Status> {
     let quotas = quotas(request);
+    if quotas.is_empty() {
+        return Ok(Charged::default());
+    }
     let resource = request.resource.group_resource();
-    if quotas.is_empty() || !quota::is_counted(&resource) {
+    if !quota::is_counted(&resource) {
         return Ok(Charged::default());
     }
     let bill = Bill::new(request, resource, object, old);
@@ -231,10 +234,9 @@ impl Charged {
                 Ok::<_, Status>(change)
             };
             let outcome = storage.update(&shelf, &charge.quota, decide).await;
-            if let Err(WriteError::Refused(_)) | Ok(_) = outcome {
-                continue;
+            if outcome.is_err() {
+                tracing::warn!(quota = %charge.quota, "a charge stays until the next count");
             }
-            tracing::warn!(quota = %charge.quota, "a charge stays until the quota is counted anew");
         }
     }
 }

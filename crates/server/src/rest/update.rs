@@ -179,7 +179,7 @@ pub(super) async fn write(
         }
     };
     let decision = decide(&seen)?;
-    let charged = charge(call, writing, &resource.view(&seen.doc), &decision).await?;
+    let charged = charge(call, writing, &seen.doc, &decision).await?;
     if writing.dry_run {
         return Ok(match decision {
             Decision::Put(object) | Decision::Remove(object) => object,
@@ -211,8 +211,8 @@ pub(super) async fn write(
     finish(call, outcome, removed)
 }
 
-/// Charges quotas for what an object has more than before. A write that is faster than this one
-/// may change that; the next count of the quota then sets it right.
+/// Charges quotas for what an object has more than before, which is given in its stored form. A
+/// write that is faster than this one may change that; the next count then sets it right.
 async fn charge(
     call: &Call,
     writing: &Writing,
