@@ -150,11 +150,7 @@ impl DynamicApi {
     /// When it exists, is refused, or when nothing is known about it.
     pub async fn create(&self, object: &Doc, options: &WriteOptions) -> Result<Doc, Error> {
         let request = self.rest.post(self.path().collection()?);
-        request
-            .params(options.params())
-            .doc(object)
-            .into_doc()
-            .await
+        request.write_options(options).doc(object).into_doc().await
     }
 
     /// Replaces an object by its name. With a resource version, only if it has not changed since.
@@ -163,11 +159,7 @@ impl DynamicApi {
     /// When it has changed, is refused, or when nothing is known about it.
     pub async fn update(&self, object: &Doc, options: &WriteOptions) -> Result<Doc, Error> {
         let request = self.rest.put(self.path().object(name_of(object))?);
-        request
-            .params(options.params())
-            .doc(object)
-            .into_doc()
-            .await
+        request.write_options(options).doc(object).into_doc().await
     }
 
     /// Replaces the status of an object, and nothing else.
@@ -307,7 +299,7 @@ impl DynamicApi {
         options: &WriteOptions,
     ) -> Result<Request, Error> {
         let path = self.path().subresource(name, part)?;
-        Ok(self.rest.request(method, path).params(options.params()))
+        Ok(self.rest.request(method, path).write_options(options))
     }
 }
 
@@ -325,7 +317,7 @@ async fn send_patch(request: Request, patch: &Patch, options: &WriteOptions) -> 
             Cause::Malformed(problem),
         ));
     }
-    let request = request.params(options.params());
+    let request = request.write_options(options);
     request
         .typed_doc(patch.content_type(), patch.doc())
         .into_doc()

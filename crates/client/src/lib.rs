@@ -67,6 +67,7 @@ pub use rest::{
 };
 pub use status::{Status, StatusCause, StatusDetails};
 pub use transport::{
-    Body, BoxError, Content, DocList, Events, Payload, Transport, TransportError, Watching,
+    Body, BoxError, Content, DocList, Events, MetadataOnly, Payload, Transport, TransportError,
+    Watching,
 };
 pub use watch::{WatchError, WatchEvent, WatchStream};

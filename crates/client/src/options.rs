@@ -229,6 +229,10 @@ pub struct WriteOptions {
     pub is_forced: bool,
     /// How strictly unknown fields are treated.
     pub field_validation: Option<FieldValidation>,
+    /// Whether only the metadata of the answer is wanted, without managed fields. The server is
+    /// asked to send no more, and what it sends nevertheless is not read, which for a large object
+    /// is most of the work; a server in the same process may answer with all of it.
+    pub is_metadata_only: bool,
 }
 
 impl WriteOptions {
@@ -245,6 +249,13 @@ impl WriteOptions {
     #[must_use]
     pub fn dry_run(mut self) -> Self {
         self.is_dry_run = true;
+        self
+    }
+
+    /// Reads only the metadata of the answer.
+    #[must_use]
+    pub fn metadata_only(mut self) -> Self {
+        self.is_metadata_only = true;
         self
     }
 

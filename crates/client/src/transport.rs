@@ -12,13 +12,13 @@ mod wire;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
 use futures_core::Stream;
 use http_body_util::Full;
 use tower::{Layer, Service, ServiceExt};
-use windlass_core::{Doc, doc};
+use windlass_core::{Doc, Prune, doc};
 
 use crate::watch::{WatchError, WatchEvent};
 
@@ -88,6 +88,21 @@ pub struct Events(Pin<Box<dyn Stream<Item = Result<WatchEvent, WatchError>> + Se
 /// neither waits for the other on one connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Watching;
+
+/// Marks a request of whose answer only the metadata matters. Whoever reads the answer from bytes
+/// need not read the rest.
+#[derive(Clone, Copy, Debug)]
+pub struct MetadataOnly;
+
+impl MetadataOnly {
+    /// What of the answer is not read.
+    #[must_use]
+    pub fn prune(self) -> Prune {
+        static PRUNE: LazyLock<Prune> =
+            LazyLock::new(|| Prune::managed_fields().and("spec").and("status"));
+        PRUNE.clone()
+    }
+}
 
 /// Says whether a request that failed in the transport had left the process.
 ///
@@ -184,6 +199,11 @@ impl Transport {
 
     pub(crate) fn send(&self, request: http::Request<Payload>) -> BoxFuture<Answer> {
         self.call.call(request)
+    }
+
+    /// Whether documents reach the server as such, and so cost nothing, however large they are.
+    pub(crate) fn takes_docs(&self) -> bool {
+        self.takes_docs
     }
 
     /// The payload in the form in which it is sent.

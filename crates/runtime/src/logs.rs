@@ -115,7 +115,7 @@ impl Visit for Fields<'_> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::sync::Arc;
 
     use parking_lot::Mutex;
@@ -123,8 +123,9 @@ mod tests {
 
     use super::*;
 
+    /// What was logged.
     #[derive(Clone, Default)]
-    struct Lines(Arc<Mutex<Vec<u8>>>);
+    pub(crate) struct Lines(pub(crate) Arc<Mutex<Vec<u8>>>);
 
     impl std::io::Write for Lines {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {

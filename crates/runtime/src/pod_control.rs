@@ -54,6 +54,7 @@ impl PodControl {
     }
 
     /// Creates a pod from a template, managed by `reference`, and tells about it on the owner.
+    /// Returns the pod, of which only the metadata can be relied on: more is not read.
     ///
     /// # Errors
     /// When the template or the reference cannot be used, or the server does not create the pod.
@@ -114,7 +115,8 @@ impl PodControl {
         let (mut repeats, mut names) = (0, 1);
         let mut pod = prototype.pod(&self.cx);
         loop {
-            let error = match api.create(&pod, &WriteOptions::default()).await {
+            let options = WriteOptions::default().metadata_only();
+            let error = match api.create(&pod, &options).await {
                 Ok(pod) => return Ok(pod),
                 Err(error) => error,
             };

@@ -17,8 +17,10 @@ use std::{
 use http::{Method, Response, header::CONTENT_TYPE};
 use parking_lot::Mutex;
 use tower::{Layer, Service};
-use windlass_client::{BODY_BYTES_LIMIT, Body, BoxError, Content, Payload, TransportError};
-use windlass_core::{Doc, GroupResource, Revision};
+use windlass_client::{
+    BODY_BYTES_LIMIT, Body, BoxError, Content, MetadataOnly, Payload, TransportError,
+};
+use windlass_core::{Doc, GroupResource, ParseOptions, Prune, Revision};
 
 use crate::election::is_write;
 pub(crate) use path::Target;
@@ -148,6 +150,7 @@ where
         };
         let path = request.uri().path().to_owned();
         let target = Target::parse(&path);
+        let brief = request.extensions().get::<MetadataOnly>().copied();
         let verb = verb(request.method(), target.name.is_some());
         let in_flight = InFlight {
             scope,
@@ -156,6 +159,12 @@ where
         };
         let answer = self.inner.call(request);
         let answer = async { answer.await.map_err(Into::into) };
+        let answer = async move {
+            match answer.await {
+                Ok(response) => read(response, brief).await,
+                failed => failed,
+            }
+        };
         Box::pin(async move { in_flight.land(answer, verb, path).await })
     }
 }
@@ -167,10 +176,7 @@ impl InFlight {
         verb: &'static str,
         path: String,
     ) -> Answer {
-        let answer = match answer.await {
-            Ok(response) => read(response).await,
-            failed => failed,
-        };
+        let answer = answer.await;
         self.is_certain = is_certain(&answer);
         let (revision, result) = match &answer {
             Ok(response) => (revision_of(response), response.status().as_str().to_owned()),
@@ -219,7 +225,7 @@ fn verb(method: &Method, is_named: bool) -> &'static str {
 }
 
 /// Reads a body of JSON here, so that it is parsed once: whoever asked gets the document.
-async fn read(response: Response<Content>) -> Result<Response<Content>, BoxError> {
+async fn read(response: Response<Content>, brief: Option<MetadataOnly>) -> Answer {
     let is_json = response.headers().get(CONTENT_TYPE).is_some_and(|value| {
         value
             .to_str()
@@ -229,14 +235,16 @@ async fn read(response: Response<Content>) -> Result<Response<Content>, BoxError
         return Ok(response);
     }
     let (head, content) = response.into_parts();
+    // A refusal is read as a whole, whatever was asked for.
+    let brief = brief.filter(|_| head.status.is_success());
     let content = match content {
-        Content::Body(body) => parse(body).await?,
+        Content::Body(body) => parse(body, brief).await?,
         other => other,
     };
     Ok(Response::from_parts(head, content))
 }
 
-async fn parse(mut body: Body) -> Result<Content, BoxError> {
+async fn parse(mut body: Body, brief: Option<MetadataOnly>) -> Result<Content, BoxError> {
     let mut bytes = Vec::new();
     while let Some(chunk) = body.chunk().await {
         bytes.extend_from_slice(&chunk?);
@@ -244,7 +252,8 @@ async fn parse(mut body: Body) -> Result<Content, BoxError> {
             return Err(format!("the answer is longer than {BODY_BYTES_LIMIT} bytes").into());
         }
     }
-    match Doc::parse(&bytes) {
+    let prune = brief.map_or_else(Prune::nothing, MetadataOnly::prune);
+    match Doc::parse_with(&bytes, &ParseOptions::pruning(prune)) {
         Ok(doc) => Ok(Content::Doc(doc)),
         // Whoever asked finds out what is wrong with it.
         Err(_) => Ok(Content::Body(Body::from(bytes::Bytes::from(bytes)))),

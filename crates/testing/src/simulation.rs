@@ -12,7 +12,7 @@ mod normal;
 mod stage;
 mod world;
 
-use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, fmt, num::NonZeroUsize, sync::Arc, time::Duration};
 
 use windlass_core::Doc;
 
@@ -74,6 +74,7 @@ pub struct Simulation {
     request_rules: Vec<RequestRule>,
     world_rules: Vec<WorldRule>,
     compares_counts: bool,
+    runs_limit: Option<NonZeroUsize>,
 }
 
 /// What was explored.
@@ -114,6 +115,7 @@ impl Simulation {
             request_rules: Vec::new(),
             world_rules: Vec::new(),
             compares_counts: true,
+            runs_limit: None,
         }
     }
 
@@ -150,6 +152,15 @@ impl Simulation {
     #[must_use]
     pub fn ignore_counts(mut self) -> Self {
         self.compares_counts = false;
+        self
+    }
+
+    /// Makes no more than about so many runs with a fault per exploration: if there are more calls
+    /// and faults than that, every second of them is taken, or every third, and so on. Each call
+    /// is still met by one fault or another as long as there are enough runs for that.
+    #[must_use]
+    pub fn runs_limit(mut self, limit: NonZeroUsize) -> Self {
+        self.runs_limit = Some(limit);
         self
     }
 
@@ -209,28 +220,42 @@ impl Simulation {
             let problem = format!("two runs without faults differ: {problem}");
             return Err(Failure::new(self, None, problem, &again.log));
         }
-        let mut runs = 0;
-        for seen in clean.log.iter().filter(|seen| choose(&seen.call)) {
-            for fault in faults {
-                let plan = Plan {
-                    number: seen.call.number,
-                    fault: fault.clone(),
-                };
-                let run = self.run(Some(plan.clone()), &scenario);
-                let problem = run
-                    .problem
-                    .clone()
-                    .or_else(|| self.difference(&clean, &run));
-                if let Some(problem) = problem {
-                    return Err(Failure::new(self, Some(&plan), problem, &run.log));
-                }
-                runs += 1;
+        let plans = self.plans(&clean, choose, faults);
+        for plan in &plans {
+            let run = self.run(Some(plan.clone()), &scenario);
+            let problem = run
+                .problem
+                .clone()
+                .or_else(|| self.difference(&clean, &run));
+            if let Some(problem) = problem {
+                return Err(Failure::new(self, Some(plan), problem, &run.log));
             }
         }
         Ok(Explored {
             calls: clean.calls,
-            runs,
+            runs: plans.len(),
         })
+    }
+
+    /// What is to go wrong, one after the other.
+    fn plans(&self, clean: &Run, choose: impl Fn(&Call) -> bool, faults: &[Fault]) -> Vec<Plan> {
+        let calls = clean.log.iter().filter(|seen| choose(&seen.call));
+        let numbers: Vec<usize> = calls.map(|seen| seen.call.number).collect();
+        let all = numbers.len() * faults.len();
+        let step = self.runs_limit.map_or(1, |limit| all.div_ceil(limit.get()));
+        let mut plans = Vec::new();
+        for (at, number) in numbers.into_iter().enumerate() {
+            // With every call the choice moves on by one, so that no fault is left out for ever.
+            let chosen = faults
+                .iter()
+                .enumerate()
+                .filter(|(of, _)| (at + of) % step.max(1) == 0);
+            plans.extend(chosen.map(|(_, fault)| Plan {
+                number,
+                fault: fault.clone(),
+            }));
+        }
+        plans
     }
 
     fn run<S>(&self, plan: Option<Plan>, scenario: &S) -> Run

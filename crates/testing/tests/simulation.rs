@@ -5,7 +5,7 @@
     reason = "a helper of a test may fail as the test itself"
 )]
 
-use std::{future::pending, sync::Arc, time::Duration};
+use std::{future::pending, num::NonZeroUsize, sync::Arc, time::Duration};
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use tokio::time::{Instant, sleep};
@@ -119,6 +119,16 @@ fn process_that_looks_first_survives_a_crash_at_every_call() {
         explored.calls, 6,
         "three times a look, two pods, and a last look"
     );
+}
+
+#[test]
+fn sample_of_runs_is_even_and_no_larger_than_asked_for() {
+    let simulation =
+        |limit| Simulation::new("sample").runs_limit(NonZeroUsize::new(limit).unwrap());
+    for (limit, runs) in [(18, 18), (17, 9), (9, 9), (6, 6)] {
+        let explored = explore(&simulation(limit), Habit::Careful).unwrap();
+        assert_eq!((explored.calls, explored.runs), (6, runs), "{limit}");
+    }
 }
 
 #[test]

@@ -6,12 +6,12 @@ use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 use http::{Method, StatusCode};
 use serde::de::DeserializeOwned;
-use windlass_core::{Doc, Duplicates, ParseError, ParseOptions};
+use windlass_core::{Doc, Duplicates, ParseError, ParseOptions, Prune};
 
 use super::RestClient;
 use super::reader::{Collected, ReadError, Reader};
 use crate::status::StatusDetails;
-use crate::transport::Content;
+use crate::transport::{Content, MetadataOnly};
 use crate::{Cause, Error, Outcome, Status};
 
 /// Longest error answer that is read.
@@ -31,6 +31,8 @@ pub struct Answer {
     status: StatusCode,
     headers: HeaderMap,
     content: Content,
+    /// What of the content is not read.
+    prune: Prune,
 }
 
 impl Answer {
@@ -50,7 +52,16 @@ impl Answer {
             status: parts.status,
             headers: parts.headers,
             content,
+            prune: Prune::nothing(),
         }
+    }
+
+    /// Reads only the metadata, or everything.
+    pub(super) fn metadata_only(mut self, is_metadata_only: bool) -> Self {
+        if is_metadata_only {
+            self.prune = MetadataOnly.prune();
+        }
+        self
     }
 
     /// The status code.
@@ -95,9 +106,10 @@ impl Answer {
             Content::Doc(doc) => Ok(doc),
             Content::Body(_) => {
                 let (name, limit) = (self.name.clone(), self.client.options().body_bytes_limit);
+                let prune = self.prune.clone();
                 let bytes = self.collect().await?;
                 let failed = |error| Error::new(Outcome::Unknown, name, Cause::Parse(error));
-                parse(&bytes, limit).map_err(failed)
+                parse(&bytes, limit, prune).map_err(failed)
             }
             Content::List(list) => Ok(list.into_doc()),
             Content::Events(_) => Err(super::not_json(self.name)),
@@ -250,18 +262,20 @@ fn is_json(headers: &HeaderMap) -> bool {
     essence.trim().eq_ignore_ascii_case("application/json")
 }
 
-fn parse(bytes: &[u8], bytes_limit: usize) -> Result<Doc, ParseError> {
+fn parse(bytes: &[u8], bytes_limit: usize, prune: Prune) -> Result<Doc, ParseError> {
     let duplicates = Duplicates::KeepLast;
     let options = ParseOptions {
         bytes_limit,
         duplicates,
+        prune,
         ..ParseOptions::default()
     };
     Doc::parse_with(bytes, &options)
 }
 
 fn decode_status(bytes: &[u8]) -> Option<Status> {
-    parse(bytes, STATUS_BYTES_LIMIT).ok()?.decode().ok()
+    let status = parse(bytes, STATUS_BYTES_LIMIT, Prune::nothing()).ok()?;
+    status.decode().ok()
 }
 
 /// The start of a plain text; a page of HTML is no message.

@@ -13,10 +13,14 @@ use windlass_core::Doc;
 
 use super::answer::{self, Answer};
 use super::{RestClient, retry};
-use crate::transport::{Content, Payload, Watching};
-use crate::{Cause, Error, Outcome};
+use crate::transport::{Content, MetadataOnly, Payload, Watching};
+use crate::{Cause, Error, Outcome, WriteOptions};
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
+/// Metadata alone where the server can do that, and else the object.
+const PARTIAL_OR_WHOLE: HeaderValue = HeaderValue::from_static(
+    "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json",
+);
 
 /// A request that has not been sent yet.
 #[derive(Debug)]
@@ -31,6 +35,8 @@ pub struct Request {
     payload: Payload,
     timeout: Duration,
     is_watch: bool,
+    /// Whether only the metadata of the answer is read.
+    is_metadata_only: bool,
     /// The first thing that was wrong with a part of it.
     problem: Option<(Outcome, Cause)>,
 }
@@ -47,6 +53,7 @@ impl Request {
             payload: Payload::Empty,
             timeout,
             is_watch: false,
+            is_metadata_only: false,
             problem: None,
         }
     }
@@ -65,6 +72,15 @@ impl Request {
         let mut pairs = form_urlencoded::Serializer::for_suffix(query, 0);
         self.query = pairs.extend_pairs(params).finish();
         self
+    }
+
+    /// Adds what the options of a write say.
+    pub(crate) fn write_options(mut self, options: &WriteOptions) -> Self {
+        self.is_metadata_only = options.is_metadata_only;
+        if self.is_metadata_only && !self.client.shared.transport.takes_docs() {
+            self.headers.insert(ACCEPT, PARTIAL_OR_WHOLE);
+        }
+        self.params(options.params())
     }
 
     /// Sets a header.
@@ -236,6 +252,9 @@ impl Request {
         if self.is_watch {
             request.extensions_mut().insert(Watching);
         }
+        if self.is_metadata_only {
+            request.extensions_mut().insert(MetadataOnly);
+        }
         let sent = timeout(self.timeout, self.client.shared.transport.send(request)).await;
         let response = match sent {
             Ok(Ok(response)) => response,
@@ -262,6 +281,7 @@ impl Request {
             self.timeout,
             response,
         )
+        .metadata_only(self.is_metadata_only)
     }
 
     async fn throttle(&self, reason: &str) {

@@ -243,3 +243,32 @@ async fn an_object_is_the_same_document_from_a_list_and_from_a_watch() {
     assert_eq!(listed, watched);
     assert_eq!(listed[0].str_at("/kind"), "ConfigMap");
 }
+
+#[tokio::test]
+async fn a_write_is_answered_with_metadata_alone_where_no_more_is_wanted() {
+    let Some((_, client)) = server().await else {
+        return;
+    };
+    namespace(&client, "dynamic-brief").await;
+    let maps = DynamicClient::new(client.rest().clone())
+        .resource(MAPS)
+        .namespaced("dynamic-brief");
+    let map = doc!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": { "name": "a" }, "data": { "key": "value" },
+    });
+    let brief = WriteOptions::default().metadata_only();
+    let created = maps.create(&map, &brief).await.unwrap();
+    assert_eq!(created.str_at("/kind"), "PartialObjectMetadata");
+    assert!(created.at("/data").is_null() && created.at("/metadata/managedFields").is_null());
+    let stored = maps.get("a").await.unwrap();
+    assert_eq!(stored.at("/data"), map.at("/data"));
+    assert_eq!(stored.meta().uid(), created.meta().uid());
+    assert_eq!(
+        stored.meta().resource_version(),
+        created.meta().resource_version()
+    );
+    let refused = maps.create(&map, &brief).await.unwrap_err();
+    assert!(refused.is_already_exists(), "{refused}");
+    assert_eq!(refused.status().unwrap().code, 409);
+}

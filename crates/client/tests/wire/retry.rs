@@ -7,9 +7,10 @@ use prometheus_client::registry::Registry;
 use tokio::time::Instant;
 use tower::service_fn;
 use windlass_client::{
-    Content, Error, Metrics, Outcome, Payload, RateLimit, RestClient, RestOptions, Transport,
+    Content, DynamicClient, Error, Metrics, Outcome, Payload, RateLimit, RestClient, RestOptions,
+    Transport, WriteOptions,
 };
-use windlass_core::doc;
+use windlass_core::{Gvr, doc};
 
 use crate::script::Say::{Answer, Broken};
 use crate::script::scripted;
@@ -245,5 +246,22 @@ async fn retries_and_answer_sizes_are_counted() {
         r#"rest_client_response_size_bytes_sum{verb="GET",host="local"} 2.0"#,
     ] {
         assert!(text.contains(line), "{line}\n{text}");
+    }
+}
+
+#[tokio::test]
+async fn of_an_answer_only_the_metadata_is_read_where_no_more_is_wanted() {
+    const BODY: &str = r#"{"kind":"Pod","metadata":{"name":"a","resourceVersion":"7","managedFields":[{}]},
+        "spec":{"nodeName":"n"},"status":{"phase":"Pending"}}"#;
+    let whole = windlass_core::Doc::parse(BODY.as_bytes()).unwrap();
+    let brief = doc!({ "kind": "Pod", "metadata": { "name": "a", "resourceVersion": "7" } });
+    let options = WriteOptions::default();
+    for (options, expected) in [(options.clone(), &whole), (options.metadata_only(), &brief)] {
+        let (client, _) = scripted(vec![Answer(201, None, BODY); 2]);
+        let pods = DynamicClient::new(client).resource(Gvr::constant("", "v1", "pods"));
+        let pods = pods.namespaced("default");
+        assert_eq!(&pods.create(&whole, &options).await.unwrap(), expected);
+        let updated = pods.update_status(&whole, &options).await.unwrap();
+        assert_eq!(&updated, expected);
     }
 }

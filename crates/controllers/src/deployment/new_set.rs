@@ -2,7 +2,7 @@
 
 use windlass_client::{Error as ClientError, WriteOptions};
 use windlass_core::{Doc, Object, OwnerRef, doc, names};
-use windlass_runtime::{EventType, Result, is_namespace_terminating};
+use windlass_runtime::{Error, EventType, Result, is_namespace_terminating};
 
 use super::{
     annotations::{self, REVISION},
@@ -24,8 +24,12 @@ impl Rollout<'_> {
     /// them. Does nothing if there is no current set.
     pub(super) async fn sync_revision(&mut self) -> Result<()> {
         let Some(at) = self.new else { return Ok(()) };
+        let revision = self.next_revision();
+        if self.sets[at].is_before(revision) {
+            self.confirm().await?;
+        }
         let set = &self.sets[at];
-        let annotations = annotations::for_existing(&self.deployment, set, self.next_revision());
+        let annotations = annotations::for_existing(&self.deployment, set, revision);
         let min_ready = min_ready(&self.deployment);
         if annotations != annotations::of(set.doc()) || min_ready != min_ready_of(set.doc()) {
             let changed = set.doc().with("/metadata/annotations", annotations)?;
@@ -41,14 +45,43 @@ impl Rollout<'_> {
             .annotation(REVISION)
             .unwrap_or("")
             .to_owned();
-        let message = format!("Found new replica set {:?}", set.name());
+        let conditions = self.with_found(set.name(), &revision);
+        self.write_revision(&revision, conditions).await
+    }
+
+    /// Makes sure that the Deployment is as it was seen last. A set that was replaced becomes the
+    /// newest again when its template comes back, or when it seems to: the change that brought
+    /// the next template may not have been seen yet. Two controllers that see different templates
+    /// would outbid each other with revisions for as long as that lasts.
+    async fn confirm(&self) -> Result<()> {
+        let seen = self.deployment.meta();
+        let live = self.deployment_api().get(seen.name()).await?;
+        let is_same = live.meta().uid() == seen.uid();
+        if is_same && live.meta().generation() == seen.generation() {
+            return Ok(());
+        }
+        let key = seen.key();
+        Err(Error::msg(format!(
+            "deployment {key} has changed since it was seen last"
+        )))
+    }
+
+    /// The conditions, with the news that the current set was found where that is news: nothing is
+    /// known about the progress, or a rollout begins that was not announced when its set was made.
+    /// Whoever made it may have crashed then, and what is said of the progress is about the
+    /// rollout before: its deadline would never pass.
+    fn with_found(&self, name: &str, revision: &str) -> Conditions {
         let mut conditions = Conditions::of(&self.deployment);
         let is_unknown = conditions.get(PROGRESSING).is_none();
-        if is_unknown && progress::deadline(&self.deployment).is_some() {
+        let is_of_former = conditions.reason(PROGRESSING) == progress::COMPLETE
+            && self.deployment.meta().annotation(REVISION) != Some(revision)
+            && self.old_sets().any(|set| set.most_replicas() > 0);
+        if (is_unknown || is_of_former) && progress::deadline(&self.deployment).is_some() {
+            let message = format!("Found new replica set {name:?}");
             let news = progressing("FoundNewReplicaSet", &message);
             conditions.set(news, self.cx.env().now());
         }
-        self.write_revision(&revision, conditions).await
+        conditions
     }
 
     /// Writes the revision and the conditions of the Deployment, if they are new.
@@ -71,25 +104,28 @@ impl Rollout<'_> {
         }
         let (set, revision) = (self.set_to_create()?, self.next_revision());
         let name = set.meta().name().to_owned();
-        let (created, is_fresh) = match self.set_api().create(&set, &WriteOptions::default()).await
-        {
-            Ok(created) => (created, true),
-            Err(error) => (self.not_created(&name, error).await?, false),
+        let created = match self.set_api().create(&set, &WriteOptions::default()).await {
+            Ok(created) => Set::new(created),
+            Err(error) => return Err(self.not_created(&name, error).await?),
         };
-        let created = Set::new(created);
-        if is_fresh && created.size() > 0 {
+        if created.size() > 0 {
             let message = format!("Scaled up replica set {name} from 0 to {}", created.size());
             self.tell(EventType::Normal, "ScalingReplicaSet", &message);
         }
         self.sets.push(created);
         self.new = Some(self.sets.len() - 1);
+        let conditions = self.with_created(&name);
+        self.write_revision(&revision.to_string(), conditions).await
+    }
+
+    fn with_created(&self, name: &str) -> Conditions {
         let mut conditions = Conditions::of(&self.deployment);
-        let message = format!("Created new replica set {name:?}");
-        if is_fresh && progress::deadline(&self.deployment).is_some() {
+        if progress::deadline(&self.deployment).is_some() {
+            let message = format!("Created new replica set {name:?}");
             let news = progressing("NewReplicaSetCreated", &message);
             conditions.set(news, self.cx.env().now());
         }
-        self.write_revision(&revision.to_string(), conditions).await
+        conditions
     }
 
     /// The set of the current template.
@@ -131,14 +167,18 @@ impl Rollout<'_> {
         }))
     }
 
-    /// What to make of a set that was not created: one of that name may be the one that is meant.
-    async fn not_created(&mut self, name: &str, error: ClientError) -> Result<Doc> {
+    /// What to make of a set that was not created: the error to end with. One of that name may be
+    /// the one that is meant. As it was not seen before, others may have been missed as well, and
+    /// to scale it now could be too much: the sync that it brings about when it is seen will do it.
+    async fn not_created(&mut self, name: &str, error: ClientError) -> Result<Error> {
         if error.is_already_exists() {
             let found = self.set_api().get(name).await?;
             let is_ours = found.meta().is_controlled_by(&self.deployment.meta().uid());
             let template = self.deployment.at("/spec/template");
             if is_ours && template::is_same(found.at("/spec/template"), template) {
-                return Ok(found);
+                return Ok(Error::msg(format!(
+                    "replica set {name:?} exists and was not seen yet"
+                )));
             }
             // Another template has the same hash; the next sync tries another one.
             let collisions = self.deployment.at("/status/collisionCount").as_i64();
@@ -165,7 +205,7 @@ impl Rollout<'_> {
             }
             self.tell(EventType::Warning, SET_CREATE_ERROR, &message);
         }
-        Err(error.into())
+        Ok(error.into())
     }
 }
 

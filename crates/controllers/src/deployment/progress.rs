@@ -13,7 +13,8 @@ use super::{
 
 /// The reason of a rollout that took too long.
 pub(super) const TIMED_OUT: &str = "ProgressDeadlineExceeded";
-const COMPLETE: &str = "NewReplicaSetAvailable";
+/// The reason of a rollout that is over.
+pub(super) const COMPLETE: &str = "NewReplicaSetAvailable";
 const UPDATED: &str = "ReplicaSetUpdated";
 
 /// The deadline that stands for none.

@@ -77,6 +77,11 @@ impl Set {
         }
     }
 
+    /// Whether it was current once and is to have a higher revision now.
+    pub(super) fn is_before(&self, revision: i64) -> bool {
+        self.revision().is_some_and(|it| it > 0 && it < revision)
+    }
+
     /// How many pods the Deployment was to have when the set was scaled last.
     pub(super) fn desired_replicas(&self) -> Option<i64> {
         self.number(annotations::DESIRED_REPLICAS)

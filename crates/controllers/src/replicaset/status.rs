@@ -33,7 +33,7 @@ impl Engine {
             return Ok(());
         }
         let api = cx.api(&self.variant.kind, set.namespace());
-        let options = WriteOptions::default();
+        let options = WriteOptions::default().metadata_only();
         let write = set.doc().with("/status", &after)?;
         match api.update_status(&write, &options).await {
             Err(error) if error.is_conflict() => {

@@ -6,6 +6,7 @@
 )]
 
 mod adoption;
+mod faults;
 mod history;
 #[path = "../support/kubelet.rs"]
 mod kubelet;
@@ -14,6 +15,9 @@ mod recreate;
 mod rolling;
 mod rollout;
 mod scaling;
+#[path = "../support/simulated.rs"]
+#[allow(dead_code, reason = "other tests use the rest of it")]
+mod simulated;
 #[path = "../support/stage.rs"]
 #[allow(dead_code, reason = "other tests use the rest of it")]
 mod stage;

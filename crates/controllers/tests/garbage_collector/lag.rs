@@ -2,13 +2,18 @@
 
 use std::time::Duration;
 
-use windlass_client::Propagation::{Background, Foreground, Orphan};
+use tower::util::MapRequestLayer;
+use windlass_client::{
+    Payload,
+    Propagation::{Background, Foreground, Orphan},
+    Transport,
+};
 use windlass_core::{Doc, doc};
 use windlass_testing::{Call, Fault, Faults, Running};
 
 use crate::world::{
-    CONFIG_MAPS, CONTROLLERS, PODS, World, add, blocking, config_map, controller, owned_by,
-    owner_uids, pod, with_references,
+    CONFIG_MAPS, CONTROLLERS, PODS, World, add, blocking, config_map, controller, custom, define,
+    owned_by, owner_uids, pod, with_references,
 };
 
 /// Runs a garbage collector whose requests go wrong as `choose` says.
@@ -16,8 +21,16 @@ fn collect_with(
     world: &World,
     choose: impl FnMut(&Call) -> Fault + Send + 'static,
 ) -> (Faults, Running) {
+    collect_on(world, world.cluster.transport(), choose)
+}
+
+fn collect_on(
+    world: &World,
+    transport: Transport,
+    choose: impl FnMut(&Call) -> Fault + Send + 'static,
+) -> (Faults, Running) {
     let faults = Faults::new(choose);
-    let transport = world.cluster.transport().layer(&faults);
+    let transport = transport.layer(&faults);
     let manager = world.cluster.manager_on("garbage-collector", transport);
     let manager = manager.build().unwrap();
     add(&manager);
@@ -133,6 +146,49 @@ async fn without_discovery_what_is_watched_stays_so() {
     world.cluster.pass(Duration::from_secs(301)).await;
     assert_eq!(metric(&running, SYNC_ERRORS), 10);
     world.settle().await;
+}
+
+/// Asks as clients did before discovery could be had in one piece: for each group on its own.
+fn asked_in_the_old_way(mut request: http::Request<Payload>) -> http::Request<Payload> {
+    let json = http::HeaderValue::from_static("application/json");
+    if matches!(request.uri().path(), "/api" | "/apis") {
+        request.headers_mut().insert(http::header::ACCEPT, json);
+    }
+    request
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_group_that_the_server_cannot_tell_about_keeps_its_watches() {
+    const SILENT: &str = "silent.windlass.io";
+    let world = World::embedded().await;
+    define(&world, SILENT, "Thing", "Namespaced").await;
+    let transport = world.cluster.transport();
+    let transport = transport.layer(&MapRequestLayer::new(asked_in_the_old_way));
+    let (faults, running) = collect_on(&world, transport, |_| Fault::None);
+    world.settle().await;
+    faults.set(
+        |call| match call.path == format!("/apis/{SILENT}/v1") && !call.is_watch {
+            true => Fault::Refuse(503, "ServiceUnavailable"),
+            false => Fault::None,
+        },
+    );
+    // Meanwhile another group comes, which is watched as ever.
+    define(&world, "loud.windlass.io", "Thing", "Namespaced").await;
+    world.cluster.pass(Duration::from_secs(120)).await;
+    for group in [SILENT, "loud.windlass.io"] {
+        let owner = world.create(custom(group, "Thing", "owner")).await;
+        world.create(owned_by(config_map("child"), &[&owner])).await;
+        world.delete(&owner, Background).await;
+        world.until_gone(&CONFIG_MAPS, "child").await;
+    }
+    let watches = |group: &str| {
+        let path = format!("/apis/{group}/v1/things");
+        let seen = faults.seen().into_iter();
+        seen.filter(|it| it.call.is_watch && it.call.path == path)
+            .count()
+    };
+    assert_eq!((watches(SILENT), watches("loud.windlass.io")), (1, 1));
+    assert_eq!(metric(&running, SYNC_ERRORS), 0);
 }
 
 #[tokio::test(start_paused = true)]

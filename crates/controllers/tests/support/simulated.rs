@@ -1,6 +1,6 @@
 //! A namespace of a cluster in a simulation, with controllers whose calls go wrong.
 
-use std::time::Duration;
+use std::{cell::Cell, time::Duration};
 
 use windlass_client::{DeleteOptions, Propagation};
 use windlass_core::{Doc, Gvr, condition, doc};
@@ -111,8 +111,15 @@ impl World {
         }
     }
 
+    /// Waits until a condition holds that is about pods, sets and Deployments alone: it is looked
+    /// at when one of them has changed.
     pub(crate) async fn until(&self, what: &str, condition: impl AsyncFn(&Self) -> bool) {
-        self.stage.until(what, async || condition(self).await).await;
+        let looked_at = Cell::new(None);
+        let changed = async || {
+            let changes = Some(self.stage.changes());
+            looked_at.replace(changes) != changes && condition(self).await
+        };
+        self.stage.until(what, changed).await;
     }
 
     /// Waits until a set has so many pods and says so, and so many that are ready.
@@ -139,8 +146,24 @@ impl World {
         for resource in [PODS, SETS, DEPLOYMENTS] {
             all.extend(self.list(&resource).await);
         }
-        all
+        all.iter().map(comparable).collect()
     }
+}
+
+/// A Deployment with its conditions sorted and without their messages: they stand in the order in
+/// which they came up, and of a rollout that went on while its controller was away the message
+/// tells nothing, here as upstream. All other objects as they are.
+fn comparable(object: &Doc) -> Doc {
+    if object.str_at("/kind") != "Deployment" {
+        return object.clone();
+    }
+    let conditions = object.at("/status/conditions").items().iter();
+    let plain = |it: &Doc| ["/type", "/status", "/reason"].map(|at| it.str_at(at).to_owned());
+    let mut conditions: Vec<_> = conditions.map(plain).collect();
+    conditions.sort();
+    let conditions = conditions.iter().map(|it| Doc::from(it.join(" ")));
+    let conditions: Vec<Doc> = conditions.collect();
+    object.with("/status/conditions", conditions).unwrap()
 }
 
 /// The status of a pod that is ready since some time.

@@ -37,9 +37,43 @@ struct Shared {
 
 #[derive(Default)]
 struct Sinks {
-    queues: Vec<mpsc::Sender<Arc<Event>>>,
+    queues: Vec<Queue>,
     tasks: Vec<JoinHandle<()>>,
     is_closed: bool,
+}
+
+/// The events that wait for one sink.
+struct Queue {
+    events: mpsc::Sender<Arc<Event>>,
+    /// How many were dropped since it was full. A sink that is too slow for a crowd of events would
+    /// fill the log with one line for each of them.
+    dropped: u64,
+}
+
+impl Queue {
+    /// Queues an event, unless there is no room. Returns whether it did.
+    fn offer(&mut self, event: &Arc<Event>) -> bool {
+        if self.events.try_send(Arc::clone(event)).is_err() {
+            if self.dropped == 0 {
+                tracing::error!(event = %event.name, "unable to record event: too many queued events");
+            }
+            self.dropped += 1;
+            return false;
+        }
+        // Not at the first free place: the next event may be one too many again.
+        if self.events.capacity() >= QUEUE_LIMIT / 2 {
+            self.tell_dropped();
+        }
+        true
+    }
+
+    /// Says how many events were dropped, if there were any.
+    fn tell_dropped(&mut self) {
+        let dropped = std::mem::take(&mut self.dropped);
+        if dropped > 0 {
+            tracing::error!(dropped, "events were not recorded: too many queued events");
+        }
+    }
 }
 
 impl EventBroadcaster {
@@ -124,7 +158,10 @@ impl EventBroadcaster {
         let (queue, events) = mpsc::channel(QUEUE_LIMIT);
         let mut sinks = self.shared.sinks.lock();
         if !sinks.is_closed {
-            sinks.queues.push(queue);
+            sinks.queues.push(Queue {
+                events: queue,
+                dropped: 0,
+            });
             sinks.tasks.push(spawn(events));
         }
     }
@@ -149,6 +186,7 @@ impl EventBroadcaster {
         let tasks = {
             let mut sinks = self.shared.sinks.lock();
             sinks.is_closed = true;
+            sinks.queues.iter_mut().for_each(Queue::tell_dropped);
             sinks.queues.clear();
             std::mem::take(&mut sinks.tasks)
         };
@@ -163,7 +201,7 @@ impl EventBroadcaster {
     #[must_use]
     pub fn pending(&self) -> usize {
         let sinks = self.shared.sinks.lock();
-        let waiting = |queue: &mpsc::Sender<_>| queue.max_capacity() - queue.capacity();
+        let waiting = |queue: &Queue| queue.events.max_capacity() - queue.events.capacity();
         sinks.queues.iter().map(waiting).max().unwrap_or(0)
     }
 
@@ -176,16 +214,15 @@ impl EventBroadcaster {
     fn send(&self, event: Event) {
         let component = event.source.component.clone();
         let event = Arc::new(event);
-        let sinks = self.shared.sinks.lock();
+        let mut sinks = self.shared.sinks.lock();
         if sinks.is_closed {
             self.shared.metrics.dropped(&component);
             tracing::error!(event = %event.name, "unable to record event: the recorder is shut down");
             return;
         }
-        for queue in &sinks.queues {
-            if queue.try_send(event.clone()).is_err() {
+        for queue in &mut sinks.queues {
+            if !queue.offer(&event) {
                 self.shared.metrics.dropped(&component);
-                tracing::error!(event = %event.name, "unable to record event: too many queued events");
             }
         }
     }
@@ -249,5 +286,58 @@ impl EventRecorder {
             .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
         event.annotations = pairs.collect();
         self.broadcaster.send(event);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::logs::tests::Lines;
+
+    fn event(env: &Env) -> Arc<Event> {
+        let involved = Reference::default();
+        let source = Source::default();
+        let event = Event::new(
+            env,
+            &source,
+            involved,
+            EventType::Normal,
+            "Killing",
+            "again",
+        );
+        Arc::new(event)
+    }
+
+    #[test]
+    fn dropping_is_logged_once_when_it_begins_and_once_when_it_ends() {
+        let lines = Lines::default();
+        let logs = tracing_subscriber::fmt()
+            .with_writer(lines.clone())
+            .finish();
+        let logged = || {
+            let text = String::from_utf8_lossy(&lines.0.lock()).into_owned();
+            let about = text.lines().filter(|it| it.contains("too many queued"));
+            about.map(str::to_owned).collect::<Vec<_>>()
+        };
+        let (sender, mut receiver) = mpsc::channel(QUEUE_LIMIT);
+        let mut queue = Queue {
+            events: sender,
+            dropped: 0,
+        };
+        let event = event(&Env::seeded(1));
+        let _logs = tracing::subscriber::set_default(logs);
+        let fits = (0..QUEUE_LIMIT + 300).filter(|_| queue.offer(&event));
+        assert_eq!(fits.count(), QUEUE_LIMIT);
+        assert_eq!(logged().len(), 1, "when it begins");
+        // A sink that takes one event at a time makes room for one at a time.
+        for _ in 0..100 {
+            assert!(receiver.try_recv().is_ok() && queue.offer(&event) && !queue.offer(&event));
+        }
+        assert_eq!(logged().len(), 1, "while it goes on");
+        while receiver.try_recv().is_ok() {}
+        assert!(queue.offer(&event) && queue.offer(&event));
+        let logged = logged();
+        assert_eq!(logged.len(), 2, "{logged:?}");
+        assert!(logged[1].contains("400"), "{logged:?}");
     }
 }

@@ -1,6 +1,15 @@
 //! Where one run of a scenario takes place.
 
-use std::{collections::BTreeMap, fmt, future::Future, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    future::Future,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use http::Method;
 use parking_lot::Mutex;
@@ -25,6 +34,8 @@ struct Inner {
     away: Duration,
     world_rules: Vec<WorldRule>,
     problem: Arc<Mutex<Option<String>>>,
+    /// How many changes were observed: counted by the observers.
+    changes: Arc<AtomicU64>,
 }
 
 impl Stage {
@@ -47,6 +58,7 @@ impl Stage {
             away: simulation.away,
             world_rules: simulation.world_rules.clone(),
             problem,
+            changes: Arc::default(),
         }))
     }
 
@@ -88,8 +100,19 @@ impl Stage {
     /// Looks at all objects of some resources, so that the rules of the simulation for changes are
     /// checked after each of them.
     pub fn observe(&self, transport: &Transport, resources: &[Gvr]) {
-        let problem = Arc::clone(&self.0.problem);
-        world::observe(transport, resources, self.0.world_rules.clone(), problem);
+        let noted = world::Noted {
+            rules: self.0.world_rules.clone(),
+            problem: Arc::clone(&self.0.problem),
+            changes: Arc::clone(&self.0.changes),
+        };
+        world::observe(transport, resources, noted);
+    }
+
+    /// How many changes of what is observed there were so far. A condition that is about nothing
+    /// else need not be looked at again while this stays the same.
+    #[must_use]
+    pub fn changes(&self) -> u64 {
+        self.0.changes.load(Ordering::Relaxed)
     }
 
     /// Waits until a condition holds. If it never does, the run has gone wrong, which ends this

@@ -1,6 +1,13 @@
 //! All objects as they change.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use parking_lot::Mutex;
 use tokio::time::sleep;
@@ -40,16 +47,20 @@ impl World {
 /// What the observers of one run share.
 struct Observed {
     world: Mutex<World>,
-    rules: Vec<WorldRule>,
-    problem: Arc<Mutex<Option<String>>>,
+    noted: Noted,
 }
 
-pub(super) fn observe(
-    transport: &Transport,
-    resources: &[Gvr],
-    rules: Vec<WorldRule>,
-    problem: Arc<Mutex<Option<String>>>,
-) {
+/// What becomes of the changes.
+pub(super) struct Noted {
+    /// What must hold after each of them.
+    pub(super) rules: Vec<WorldRule>,
+    /// The first rule that was broken goes here.
+    pub(super) problem: Arc<Mutex<Option<String>>>,
+    /// How many there were.
+    pub(super) changes: Arc<AtomicU64>,
+}
+
+pub(super) fn observe(transport: &Transport, resources: &[Gvr], noted: Noted) {
     let options = RestOptions {
         user_agent: "observer".to_owned(),
         rate_limit: None,
@@ -58,8 +69,7 @@ pub(super) fn observe(
     let client = DynamicClient::new(RestClient::new(transport.clone(), options));
     let observed = Arc::new(Observed {
         world: Mutex::default(),
-        rules,
-        problem,
+        noted,
     });
     for resource in resources {
         tokio::spawn(Arc::clone(&observed).follow(client.resource(resource.clone())));
@@ -105,12 +115,13 @@ impl Observed {
             world.objects.insert(place, object.clone());
         }
         world.changed = object;
-        let broken = self.rules.iter().find_map(|rule| rule(&world).err());
+        self.noted.changes.fetch_add(1, Ordering::Relaxed);
+        let broken = self.noted.rules.iter().find_map(|rule| rule(&world).err());
         if let Some(text) = broken {
             let meta = world.changed.meta();
             let (key, version) = (meta.key(), meta.resource_version());
             let text = format!("after revision {version} of {resource} {key}: {text}");
-            self.problem.lock().get_or_insert(text);
+            self.noted.problem.lock().get_or_insert(text);
         }
     }
 }
