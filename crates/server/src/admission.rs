@@ -10,11 +10,13 @@ mod node;
 mod priority;
 mod quota;
 mod service_account;
+mod signing;
 mod tolerations;
 
 pub(crate) use quota::Charged;
 use windlass_core::{Doc, Env};
 
+use crate::auth::User;
 use crate::registry::Resource;
 use crate::status::Status;
 use crate::storage::Storage;
@@ -35,6 +37,8 @@ pub struct Admission {
 pub(crate) struct Request<'a> {
     pub(crate) rules: Admission,
     pub(crate) resource: &'a Resource,
+    /// Who asks.
+    pub(crate) user: &'a User,
     /// Empty outside of namespaces.
     pub(crate) namespace: &'a str,
     pub(crate) storage: &'a Storage,
@@ -70,6 +74,9 @@ pub(crate) async fn create(request: &Request<'_>, object: Doc) -> Result<Doc, St
     if request.is_of("", "nodes") {
         return Ok(node::admit(request, object));
     }
+    if request.is_of(signing::GROUP, signing::PLURAL) {
+        return Ok(signing::admit(request, &object));
+    }
     Ok(object)
 }
 
@@ -77,6 +84,14 @@ pub(crate) async fn create(request: &Request<'_>, object: Doc) -> Result<Doc, St
 pub(crate) fn update(request: &Request<'_>, object: Doc, old: &Doc) -> Doc {
     if request.is_of("", "pods") {
         return tolerations::admit(priority::keep(object, old));
+    }
+    object
+}
+
+/// Fills in what an update of a part left out.
+pub(crate) fn update_part(request: &Request<'_>, object: Doc, old: &Doc) -> Doc {
+    if request.is_of(signing::GROUP, signing::PLURAL) {
+        return signing::date(request, &object, old);
     }
     object
 }

@@ -69,6 +69,7 @@ fn paths(table: &Table) -> Doc {
         "/healthz",
         "/livez",
         "/metrics",
+        "/openapi/v2",
         "/openapi/v3",
         "/readyz",
         "/version",

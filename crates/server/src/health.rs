@@ -12,6 +12,8 @@ use crate::server::Server;
 /// The version of Kubernetes whose behaviour is served.
 pub(crate) const MAJOR: &str = "1";
 pub(crate) const MINOR: &str = "36";
+/// The oldest minor version with which upstream's servers get along.
+const COMPATIBLE_MINOR: &str = "35";
 pub(crate) const GIT_VERSION: &str = concat!("v1.36.4+windlass.", env!("CARGO_PKG_VERSION"));
 
 /// The page at a path, if it is one of these.
@@ -30,7 +32,8 @@ pub(crate) fn page(server: &Server, path: &str, query: &Query) -> Option<Respons
 
 fn version() -> Response<Body> {
     let version = doc!({
-        "major": MAJOR, "minor": MINOR, "gitVersion": GIT_VERSION, "gitCommit": "",
+        "major": MAJOR, "minor": MINOR, "emulationMajor": MAJOR, "emulationMinor": MINOR,
+        "minCompatibilityMajor": MAJOR, "minCompatibilityMinor": COMPATIBLE_MINOR, "gitVersion": GIT_VERSION, "gitCommit": "",
         "gitTreeState": "", "buildDate": "1970-01-01T00:00:00Z", "goVersion": "", "compiler": "rustc",
         "platform": (platform())
     });

@@ -19,6 +19,7 @@ mod policy;
 mod rbac;
 mod registration;
 mod resource_quota;
+mod signing;
 mod storage;
 mod workload;
 
@@ -46,5 +47,6 @@ pub(crate) use policy::DisruptionBudgets;
 pub(crate) use rbac::{RoleBindings, Roles};
 pub(crate) use registration::ApiServices;
 pub(crate) use resource_quota::ResourceQuotas;
+pub(crate) use signing::SigningRequests;
 pub(crate) use storage::{Attachments, Claims, CsiDrivers, StorageClasses, Volumes};
 pub(crate) use workload::PodTemplates;

@@ -4,7 +4,11 @@
 //! There is an index and one document per group version. Documents are built when they are first
 //! asked for and kept until the kinds they speak of change. Built-in kinds are described from the
 //! atlas, which knows names, types and merge rules but no prose, which is added if it was built in;
-//! custom resources by their own schemas. Deliberately absent: OpenAPI v2 and the protobuf form.
+//! custom resources by their own schemas.
+//!
+//! OpenAPI v2 is a document without schemas: clients that ask for it find that the server knows
+//! nothing about a kind, and leave its validation to the server. Deliberately absent: more of it,
+//! and the protobuf form of the documents.
 
 mod built_in;
 mod custom;
@@ -67,6 +71,7 @@ impl OpenApi {
     ) -> Option<Response<Body>> {
         let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
         let (group, version) = match parts[..] {
+            ["openapi", "v2"] => return Some(second_version(headers)),
             ["openapi", "v3"] => {
                 return Some(respond::json(StatusCode::OK, &self.index(table), false));
             }
@@ -119,6 +124,37 @@ impl OpenApi {
         self.0.lock().insert(key, known);
         document
     }
+}
+
+/// The title and the version of all documents.
+const TITLE: &str = "Kubernetes";
+const VERSION: &str = "v1.36.4";
+/// How clients name the protobuf form of OpenAPI v2, and how it is sent.
+const PROTOBUF_ASKED: &str = "proto-openapi.spec.v2";
+const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+
+/// The document of OpenAPI v2, in JSON or in protobuf.
+fn second_version(headers: &HeaderMap) -> Response<Body> {
+    let accept = headers.get(header::ACCEPT);
+    let accept = accept.and_then(|accept| accept.to_str().ok());
+    if accept.is_some_and(|accept| accept.contains(PROTOBUF_ASKED)) {
+        return respond::whole(StatusCode::OK, PROTOBUF, second_version_protobuf().into());
+    }
+    let document = doc!({
+        "swagger": "2.0", "info": { "title": TITLE, "version": VERSION }, "paths": {}
+    });
+    respond::json(StatusCode::OK, &document, false)
+}
+
+/// The message `Document` of OpenAPI v2: its version is field 1, its description field 2, with a
+/// title and a version, and its paths are field 8.
+fn second_version_protobuf() -> Vec<u8> {
+    let field = |number: u8, bytes: &[u8]| {
+        let length = u8::try_from(bytes.len()).unwrap_or_default();
+        [&[number << 3 | 2, length], bytes].concat()
+    };
+    let info = [field(1, TITLE.as_bytes()), field(2, VERSION.as_bytes())].concat();
+    [field(1, b"2.0"), field(2, &info), field(8, &[])].concat()
 }
 
 fn versions(table: &Table) -> impl Iterator<Item = (&Group, &Version)> {

@@ -42,7 +42,7 @@ use crate::respond;
 use crate::server::Server;
 use crate::status::Status;
 use crate::storage;
-use crate::table::{self, Include};
+use crate::table::{self, Column, Include};
 use std::sync::Arc;
 
 /// One request to a resource.
@@ -95,7 +95,10 @@ pub(crate) async fn dispatch(call: Call) -> Result<Response<Body>, Status> {
 
 async fn subresource(call: &Call, verb: Verb) -> Result<Response<Body>, Status> {
     let Some(sub) = call.resource.subresource(&call.path.subresource) else {
-        return Err(Status::no_such_path());
+        return Err(match pod::is_connection(call) {
+            true => pod::connect(call),
+            false => Status::no_such_path(),
+        });
     };
     if !sub.verbs.contains(&verb) {
         return Err(Status::method_unknown());
@@ -225,6 +228,16 @@ impl Call {
 
     /// An answer with one object in the form that the client wants.
     pub(crate) fn answer(&self, code: StatusCode, object: &Doc) -> Result<Response<Body>, Status> {
+        self.answer_with(code, object, &self.resource.columns)
+    }
+
+    /// An answer with one object, whose table has these columns.
+    pub(crate) fn answer_with(
+        &self,
+        code: StatusCode,
+        object: &Doc,
+        columns: &[Column],
+    ) -> Result<Response<Body>, Status> {
         // What is answered and not stored is no row of any table.
         let forms: &[Form] = if self.resource.allows(Verb::Get) {
             &[Form::Whole, Form::Table, Form::Metadata]
@@ -237,7 +250,7 @@ impl Call {
             Form::Metadata => table::partial_metadata(object),
             Form::Table => {
                 let include = Include::parse(self.query.get("includeObject"))?;
-                let (columns, now) = (&self.resource.columns, self.server.inner().env.now());
+                let now = self.server.inner().env.now();
                 let row = table::row(columns, object, include, now);
                 let revision = object.at("/metadata/resourceVersion");
                 let metadata = match revision.is_null() {

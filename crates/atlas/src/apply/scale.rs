@@ -73,7 +73,7 @@ pub fn parent_entries(
     let Some(replicas) = paths.replicas(paths.api_version) else {
         return Ok(entries::encode(&managers));
     };
-    for (mut manager, owned) in from_scale {
+    for (manager, owned) in from_scale {
         if owned
             .set
             .intersection(&FieldSet::of_fields(&[REPLICAS]))
@@ -81,10 +81,8 @@ pub fn parent_entries(
         {
             continue;
         }
-        if manager.operation == Operation::Update {
-            paths.api_version.clone_into(&mut manager.api_version);
-        }
-        // Upstream keeps no time of what came through a scale.
+        // Upstream keeps no time of what came through a scale, and an updater of the scale apart
+        // from the one of the same name who has set other fields.
         let owned = Owned::new(replicas.clone(), paths.api_version, None);
         managers.insert(manager, owned);
     }

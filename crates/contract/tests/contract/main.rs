@@ -6,6 +6,7 @@ mod apply;
 mod apply_lists;
 mod apply_parts;
 mod autoscalers;
+mod certificates;
 mod concurrency;
 mod control_plane;
 mod create;

@@ -1,8 +1,8 @@
 //! The scale subresource.
 
 use windlass_contract::objects::{daemon_set, deployment, replica_set, stateful_set};
-use windlass_contract::{Edit, Scope, cases};
-use windlass_core::doc;
+use windlass_contract::{Edit, Scope, cases, managers};
+use windlass_core::{Doc, doc};
 
 cases![
     scale_has_replicas_and_selector,
@@ -19,6 +19,8 @@ cases![
     scale_of_a_stateful_set,
     scale_shows_the_status,
     daemon_set_has_no_scale,
+    writing_the_same_number_keeps_the_managers_of_other_fields,
+    scale_has_a_table_of_its_own,
 ];
 
 async fn scale_has_replicas_and_selector(t: &Scope) {
@@ -174,4 +176,36 @@ async fn scale_shows_the_status(t: &Scope) {
 async fn daemon_set_has_no_scale(t: &Scope) {
     t.made("daemonsets", &daemon_set("a")).await;
     t.get("daemonsets/a/scale").await.fails(404, "NotFound");
+}
+
+async fn writing_the_same_number_keeps_the_managers_of_other_fields(t: &Scope) {
+    let object = deployment("a").set("/spec/replicas", 0);
+    t.made("deployments?fieldManager=maker", &object).await;
+    let patch = doc!({ "spec": { "replicas": 0 } });
+    t.merge("deployments/a/scale?fieldManager=scaler", &patch)
+        .await
+        .is(200);
+    let patch = doc!({ "metadata": { "labels": { "x": "y" } } });
+    let object = t
+        .merge("deployments/a?fieldManager=other", &patch)
+        .await
+        .is(200);
+    let entries = managers(&object);
+    let is_maker = |entry: &&Doc| *entry.at("/manager") == "maker";
+    let maker = entries.items().iter().find(is_maker).expect("the maker");
+    assert!(
+        maker.at("/fieldsV1/f:spec").get("f:template").is_some(),
+        "{entries}"
+    );
+    assert_eq!(entries.items().len(), 2, "{entries}");
+}
+
+async fn scale_has_a_table_of_its_own(t: &Scope) {
+    t.made("deployments", &deployment("a").set("/spec/replicas", 0))
+        .await;
+    let accept = "application/json;as=Table;v=v1;g=meta.k8s.io";
+    let t = t.with_header("accept", accept);
+    let table = t.get("deployments/a/scale").await.is(200);
+    let cells = table.at("/rows/0/cells").items();
+    assert_eq!(Doc::from(cells[..3].to_vec()), doc!(["a", 0, 0]));
 }

@@ -503,7 +503,9 @@ fn extensions() -> Vec<Resource> {
         .short(&["csr"])
         .status()
         .sub("approval", Sub::Part(&["/status/conditions"]), READ_WRITE)
-        .fields(&[("spec.signerName", "/spec/signerName")]),
+        .fields(&[("spec.signerName", "/spec/signerName")])
+        .columns(table::SIGNING_REQUEST)
+        .hooks(kinds::SigningRequests),
     ]
 }
 

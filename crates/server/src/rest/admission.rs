@@ -13,6 +13,7 @@ pub(super) fn request(call: &Call) -> Request<'_> {
     Request {
         rules: inner.admission,
         resource: &call.resource,
+        user: &call.user,
         namespace: call.namespace(),
         storage: &inner.storage,
         env: &inner.env,

@@ -162,6 +162,33 @@ pub(super) fn log(call: &Call) -> Result<Response<Body>, Status> {
     Ok(respond::text(StatusCode::OK, ""))
 }
 
+/// Whether a call wants to reach into a pod.
+pub(super) fn is_connection(call: &Call) -> bool {
+    let is_pod = call.path.group.is_empty() && call.path.resource == "pods";
+    is_pod
+        && matches!(
+            call.path.subresource.as_str(),
+            "attach" | "exec" | "portforward"
+        )
+}
+
+/// Why nobody reaches into a pod: nothing runs in it.
+pub(super) fn connect(call: &Call) -> Status {
+    let pod = match call.find() {
+        Ok(pod) => pod,
+        Err(status) => return status,
+    };
+    match pod.str_at("/spec/nodeName") {
+        "" => Status::bad_request(format!(
+            "pod {} does not have a host assigned",
+            call.path.name
+        )),
+        node => Status::internal(format!(
+            "error dialing backend: node {node:?} only pretends, and no container runs on it"
+        )),
+    }
+}
+
 /// Deletes a pod if its disruption budget allows.
 pub(super) async fn evict(call: &Call) -> Result<Response<Body>, Status> {
     let options = call.query.write_options("CreateOptions")?;

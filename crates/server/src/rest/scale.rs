@@ -13,11 +13,17 @@ use crate::crd::Scale;
 use crate::field::{FieldErrors, FieldPath};
 use crate::respond;
 use crate::status::Status;
+use crate::table;
 
 const SCALE: Gvk = Gvk::constant("autoscaling", "v1", "Scale");
 
 pub(super) fn get(call: &Call) -> Result<Response<Body>, Status> {
-    call.answer(StatusCode::OK, &scale_of(call, &call.find()?))
+    answer(call, &call.find()?)
+}
+
+/// The scale of an object in the form that the client wants.
+fn answer(call: &Call, object: &Doc) -> Result<Response<Body>, Status> {
+    call.answer_with(StatusCode::OK, &scale_of(call, object), table::SCALE)
 }
 
 pub(super) async fn update(call: &Call) -> Result<Response<Body>, Status> {
@@ -31,7 +37,7 @@ pub(super) async fn update(call: &Call) -> Result<Response<Body>, Status> {
     };
     let writing = writing(options.dry_run, &author);
     let object = update::write(call, &writing, propose).await?;
-    let mut response = call.answer(StatusCode::OK, &scale_of(call, &object))?;
+    let mut response = answer(call, &object)?;
     respond::warn(&mut response, &warnings);
     Ok(response)
 }
@@ -48,7 +54,7 @@ pub(super) async fn patch(call: &Call) -> Result<Response<Body>, Status> {
     };
     let writing = writing(patch.dry_run, &patch.author);
     let object = update::write(call, &writing, propose).await?;
-    call.answer(StatusCode::OK, &scale_of(call, &object))
+    answer(call, &object)
 }
 
 async fn apply(call: &Call) -> Result<Response<Body>, Status> {
@@ -68,7 +74,7 @@ async fn apply(call: &Call) -> Result<Response<Body>, Status> {
     };
     let writing = writing(configuration.dry_run, author);
     let object = update::write(call, &writing, propose).await?;
-    call.answer(StatusCode::OK, &scale_of(call, &object))
+    answer(call, &object)
 }
 
 fn writing(dry_run: bool, author: &Author) -> Writing {

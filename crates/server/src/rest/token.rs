@@ -22,7 +22,7 @@ pub(super) fn create(call: &Call) -> Result<Response<Body>, Status> {
         .at("/spec/expirationSeconds")
         .as_i64()
         .unwrap_or(SECONDS_DEFAULT);
-    check_seconds(call, seconds)?;
+    check_seconds(seconds)?;
     let given = request.at("/spec/audiences").items();
     let mut audiences: Vec<String> = given
         .iter()
@@ -58,7 +58,7 @@ pub(super) fn create(call: &Call) -> Result<Response<Body>, Status> {
     call.answer(StatusCode::CREATED, &answer)
 }
 
-fn check_seconds(call: &Call, seconds: i64) -> Result<(), Status> {
+fn check_seconds(seconds: i64) -> Result<(), Status> {
     let mut errors = FieldErrors::default();
     let field = FieldPath::new("spec.expirationSeconds");
     if seconds < SECONDS_MIN {
@@ -78,11 +78,8 @@ fn check_seconds(call: &Call, seconds: i64) -> Result<(), Status> {
     if errors.is_empty() {
         return Ok(());
     }
-    Err(Status::invalid(
-        &REQUEST.group_kind(),
-        &call.path.name,
-        &errors,
-    ))
+    // A request has no name of its own.
+    Err(Status::invalid(&REQUEST.group_kind(), "", &errors))
 }
 
 /// The object with whose end the token ends, which has to exist.

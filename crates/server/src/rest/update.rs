@@ -299,7 +299,8 @@ fn decide(
     let request = admission::request(call);
     let tracked = match part {
         Part::Main => crate::admission::update(&request, tracked, old),
-        _ => tracked,
+        Part::Status | Part::Only(_) => crate::admission::update_part(&request, tracked, old),
+        Part::Finalize | Part::Whole => tracked,
     };
     let new = prepare(resource, part, &tracked, old);
     let new = fields::with_managers_of(new, &tracked);

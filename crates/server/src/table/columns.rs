@@ -360,6 +360,22 @@ pub(crate) const AUTOSCALER: &[Column] = &[
     AGE_COLUMN,
 ];
 
+pub(crate) const SCALE: &[Column] = &[
+    NAME,
+    count("Desired", Cell::Made(more::desired_replicas)),
+    count("Available", Cell::At("/status/replicas")),
+    AGE_COLUMN,
+];
+
+pub(crate) const SIGNING_REQUEST: &[Column] = &[
+    NAME,
+    AGE_COLUMN,
+    text("SignerName", Cell::At("/spec/signerName")),
+    text("Requestor", Cell::Made(more::requestor)),
+    text("RequestedDuration", Cell::Made(more::requested_duration)),
+    text("Condition", Cell::Made(more::signing_state)),
+];
+
 pub(crate) const API_SERVICE: &[Column] = &[
     NAME,
     text("Service", Cell::Made(more::api_service)),

@@ -1,5 +1,7 @@
 //! Cells of the kinds that are looked at less often.
 
+use std::time::Duration;
+
 use windlass_core::{Doc, LabelSelector, Selector, Time};
 
 use super::cells;
@@ -91,6 +93,49 @@ pub(super) fn quota_limits(object: &Doc) -> Doc {
 pub(super) fn scale_target(scaler: &Doc) -> Doc {
     let target = scaler.at("/spec/scaleTargetRef");
     format!("{}/{}", target.str_at("/kind"), target.str_at("/name")).into()
+}
+
+/// How many replicas a scale asks for; a zero is left out of it.
+pub(super) fn desired_replicas(scale: &Doc) -> Doc {
+    scale
+        .at("/spec/replicas")
+        .as_i64()
+        .unwrap_or_default()
+        .into()
+}
+
+/// Who asks for a certificate.
+pub(super) fn requestor(request: &Doc) -> Doc {
+    plain(request, "/spec/username")
+}
+
+/// For how long a certificate is wanted.
+pub(super) fn requested_duration(request: &Doc) -> Doc {
+    match request.at("/spec/expirationSeconds").as_i64() {
+        Some(seconds) => {
+            let seconds = u64::try_from(seconds).unwrap_or_default();
+            cells::human(Duration::from_secs(seconds)).into()
+        }
+        None => "<none>".into(),
+    }
+}
+
+/// How far a request for a certificate has come.
+pub(super) fn signing_state(request: &Doc) -> Doc {
+    let conditions = request.at("/status/conditions").items();
+    let is = |sort: &str| conditions.iter().any(|known| *known.at("/type") == sort);
+    let mut state = match (is("Denied"), is("Approved")) {
+        (true, _) => "Denied".to_owned(),
+        (false, true) => "Approved".to_owned(),
+        (false, false) => "Pending".to_owned(),
+    };
+    if is("Failed") {
+        state += ",Failed";
+    }
+    if !request.str_at("/status/certificate").is_empty() {
+        state += ",Issued";
+    }
+    state.into()
 }
 
 /// Where an API is served: here, or by a service.
