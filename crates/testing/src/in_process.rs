@@ -4,12 +4,16 @@ use std::{
     convert::Infallible,
     future::Future,
     pin::Pin,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Full;
+use tokio::{
+    runtime::{Handle, RuntimeFlavor},
+    task::JoinHandle,
+};
 use tower::Service;
 use windlass_client::{
     Body, Content, DocList, Events, Payload, Status, Transport, WatchError, WatchEvent,
@@ -50,7 +54,57 @@ impl Service<Request<Payload>> for Bridge {
         };
         let request = Request::from_parts(parts, Full::new(bytes));
         let answer = self.0.call(request);
-        Box::pin(async move { Ok(answer.await?.map(|body| content(body.into_content()))) })
+        Box::pin(async move {
+            let answer = Elsewhere::run(answer).await?;
+            Ok(answer.map(|body| content(body.into_content())))
+        })
+    }
+}
+
+/// Runs the server's part of a call in a task of its own where there are several threads, so that
+/// the calls which one task makes at a time are answered on all of them, as those over a network
+/// are. Where there is one thread, simulations keep their order.
+enum Elsewhere<F: Future> {
+    Here(Pin<Box<F>>),
+    There(JoinHandle<F::Output>),
+}
+
+impl<F> Elsewhere<F>
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    fn run(call: F) -> Self {
+        match Handle::current().runtime_flavor() {
+            RuntimeFlavor::MultiThread => Self::There(tokio::spawn(call)),
+            _ => Self::Here(Box::pin(call)),
+        }
+    }
+}
+
+impl<F: Future> Future for Elsewhere<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        match &mut *self {
+            Self::Here(call) => call.as_mut().poll(context),
+            Self::There(task) => match ready!(Pin::new(task).poll(context)) {
+                Ok(answer) => Poll::Ready(answer),
+                Err(error) => match error.try_into_panic() {
+                    Ok(panic) => std::panic::resume_unwind(panic),
+                    // The runtime ends, and this task with it.
+                    Err(_) => Poll::Pending,
+                },
+            },
+        }
+    }
+}
+
+impl<F: Future> Drop for Elsewhere<F> {
+    /// A call that nobody waits for any more ends, as one whose connection is closed does.
+    fn drop(&mut self) {
+        if let Self::There(task) = self {
+            task.abort();
+        }
     }
 }
 
