@@ -114,7 +114,9 @@ impl Journal {
             return Begun::default();
         };
         let mut trails = trails.lock();
-        let place = trails.place(key, Trail::default);
+        // What led here has made the key one of the most recent already.
+        let known = trails.find_place(key);
+        let place = known.unwrap_or_else(|| trails.place(key, Trail::default));
         let trail = trails.at(place, key).map(|trail| &mut trail.pending);
         Begun {
             pending: trail.map(std::mem::take).unwrap_or_default(),

@@ -67,6 +67,11 @@ impl<K: Clone + Eq + Hash, V> Lru<K, V> {
         }
     }
 
+    /// The place of a key that is there, without touching the order.
+    pub(crate) fn find_place(&self, key: &K) -> Option<usize> {
+        self.find(self.hasher.hash_one(key), key)
+    }
+
     /// The value at a place, if the key is still there.
     pub(crate) fn at(&mut self, place: usize, key: &K) -> Option<&mut V> {
         let slot = self.slots.get_mut(place).filter(|slot| slot.key == *key)?;
