@@ -22,6 +22,7 @@ scenarios![
     a_claim_of_another_owner_under_the_recorded_name_is_replaced,
     a_second_claim_for_one_entry_is_removed,
     deterministic_names_adopt_their_own_and_refuse_foreign_claims,
+    a_claim_next_door_does_not_count,
     admin_access_can_be_switched_off,
     alternatives_can_be_switched_off,
 ];
@@ -319,6 +320,30 @@ async fn deterministic_names_adopt_their_own_and_refuse_foreign_claims(stage: &S
         .until(async |s| s.recorded("web").await.len() == 1)
         .await;
     assert_eq!(stage.recorded("web").await[0].1, "web-nic");
+}
+
+async fn a_claim_next_door_does_not_count(stage: &Stage) {
+    let next_door = format!("{}-other", stage.namespace);
+    let namespace = doc!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": next_door.as_str() } });
+    stage.cluster.create_doc(&namespace).await;
+    let foreign = claim("web-gpu").with("/metadata/namespace", next_door.as_str());
+    let foreign = stage.cluster.create_doc(&foreign.unwrap()).await;
+    let options = Options {
+        naming: Naming::Deterministic,
+        ..stage.options.clone()
+    };
+    stage.template("t").await;
+    stage.run_with(&options);
+    let pod = stage.pod("web", &["gpu@t"]).await;
+    stage
+        .until(async |s| s.recorded("web").await.len() == 1)
+        .await;
+    assert_eq!(stage.recorded("web").await[0].1, "web-gpu");
+    let made = stage.find(&CLAIMS, "web-gpu").await.unwrap();
+    let owner = made.meta().owner_refs().next().unwrap();
+    assert_eq!(owner.uid, pod.meta().uid());
+    let key = format!("{next_door}/web-gpu");
+    assert_eq!(stage.cluster.find(&CLAIMS, &key).await.unwrap(), foreign);
 }
 
 async fn admin_access_can_be_switched_off(stage: &Stage) {
