@@ -1,11 +1,12 @@
 //! Schemas of custom resources, compiled once into what every write needs.
 
+use std::cell::RefCell;
 use std::collections::HashSet;
 use std::sync::{Arc, LazyLock};
 
 use parking_lot::Mutex;
 use regex::Regex;
-use windlass_core::{Doc, Kind, Str};
+use windlass_core::{Doc, Kind, Memo, Str};
 
 use super::formats::Format;
 use super::rules::Rule;
@@ -348,10 +349,23 @@ impl Checks {
 
 /// The largest compiled pattern.
 const PATTERN_BYTES_LIMIT: usize = 1 << 20;
+/// Patterns that a thread remembers: definitions say the same one, such as that of quantities, over
+/// and over.
+const PATTERNS_LIMIT: usize = 32;
+
+thread_local! {
+    static PATTERNS: RefCell<Memo<String, Regex>> = RefCell::new(Memo::new(PATTERNS_LIMIT));
+}
 
 /// A pattern of a schema.
 pub(crate) fn compile_pattern(text: &str) -> Result<Regex, regex::Error> {
-    regex::RegexBuilder::new(text)
+    let text = text.to_owned();
+    if let Some(known) = PATTERNS.with_borrow(|known| known.get(&text)) {
+        return Ok(known);
+    }
+    let pattern = regex::RegexBuilder::new(&text)
         .size_limit(PATTERN_BYTES_LIMIT)
-        .build()
+        .build()?;
+    PATTERNS.with_borrow_mut(|known| known.put(text, pattern.clone()));
+    Ok(pattern)
 }
