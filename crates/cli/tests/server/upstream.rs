@@ -22,15 +22,17 @@ use crate::process::Process;
 const MODULE: &str = "k8s.io/sample-controller";
 
 /// Errors that say nothing about the server: each is logged beside kube-apiserver as well.
-const EXPLAINED: [&str; 5] = [
+const EXPLAINED: [&str; 7] = [
     // kube-controller-manager is started without a manifest of its configuration.
     "The manifest file is empty, ignoring.",
     // There is no proxy in front of the server whose certificates could be published.
     "requestheader-client-ca-file",
     // A controller looks at its cache before its own last write has come back.
     "is not as new as written version",
-    // A set is deleted while its status is on its way.
+    // A set or a Foo is deleted while its status is on its way, or while it is queued.
     r#"failed with replicasets.apps \""#,
+    r#"err="foos.samplecontroller.k8s.io \"example-foo\" not found""#,
+    "Foo referenced by item in work queue no longer exists",
     // Two controllers write the same object, and the second one tries again.
     "the object has been modified; please apply your changes to the latest version",
 ];
