@@ -9,8 +9,10 @@ use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
+use http_body_util::BodyExt;
+use http_body_util::combinators::UnsyncBoxBody;
 use windlass_core::{Doc, Encoder};
 
 use crate::compress::Packer;
@@ -213,13 +215,20 @@ impl HttpBody for Body {
     }
 }
 
-/// Reads a request body, of which no more than the limit is held.
-pub(crate) async fn read<B>(body: B) -> Result<Bytes, Status>
+/// The body of a request, whatever brings it.
+pub(crate) type Arriving = UnsyncBoxBody<Bytes, String>;
+
+/// A body as the server reads it.
+pub(crate) fn arriving<B>(body: B) -> Arriving
 where
-    B: HttpBody,
+    B: HttpBody<Data = Bytes> + Send + 'static,
     B::Error: fmt::Display,
 {
-    let mut body = std::pin::pin!(body);
+    body.map_err(|error| error.to_string()).boxed_unsync()
+}
+
+/// Reads a request body, of which no more than the limit is held.
+pub(crate) async fn read(mut body: Arriving) -> Result<Bytes, Status> {
     if body.size_hint().lower() > BODY_BYTES_LIMIT as u64 {
         drain(body).await;
         return Err(too_large());
@@ -227,27 +236,24 @@ where
     let mut is_too_large = false;
     let mut first = Bytes::new();
     let mut all = Vec::new();
-    while let Some(frame) = std::future::poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
+    while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| {
             Status::bad_request(format!("unable to read the request body: {error}"))
         })?;
-        let Ok(mut data) = frame.into_data() else {
+        let Ok(data) = frame.into_data() else {
             continue;
         };
-        if first.len() + all.len() + data.remaining() > BODY_BYTES_LIMIT {
+        if first.len() + all.len() + data.len() > BODY_BYTES_LIMIT {
             is_too_large = true;
             break;
         }
         // Most bodies come in one piece, which is then not copied.
         if first.is_empty() && all.is_empty() {
-            first = data.copy_to_bytes(data.remaining());
+            first = data;
             continue;
         }
         all.extend_from_slice(&std::mem::take(&mut first));
-        while data.has_remaining() {
-            all.extend_from_slice(data.chunk());
-            data.advance(data.chunk().len());
-        }
+        all.extend_from_slice(&data);
     }
     if is_too_large {
         drain(body).await;
@@ -257,13 +263,13 @@ where
 }
 
 /// Drops what is left of a body that is too large.
-async fn drain<B: HttpBody>(mut body: Pin<&mut B>) {
+async fn drain(mut body: Arriving) {
     let mut room = DRAINED_BYTES_LIMIT;
     if body.size_hint().lower() > room as u64 {
         return;
     }
-    while let Some(Ok(frame)) = std::future::poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
-        let bytes = frame.data_ref().map_or(0, Buf::remaining);
+    while let Some(Ok(frame)) = body.frame().await {
+        let bytes = frame.data_ref().map_or(0, Bytes::len);
         if bytes > room {
             return;
         }

@@ -14,13 +14,13 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio_rustls::TlsAcceptor;
 
 use crate::auth::certificate_user;
-use crate::body::Body;
+use crate::body::{Body, arriving};
 use crate::certs::Certificates;
-use crate::server::Server;
+use crate::server::{Boxed, Server};
 use crate::{bootstrap, compress, respond, tls};
 
 /// Connections at a time; further ones wait to be accepted.
@@ -65,7 +65,28 @@ pub struct Listening {
 ///
 /// Requests must name one of the hosts, or the address itself or this machine: a page in a
 /// browser that got an address of its own to point here names another.
+///
+/// # Errors
+/// When the address cannot be had, or the certificates are no use.
 pub async fn serve(
+    server: Server,
+    address: SocketAddr,
+    certificates: &Certificates,
+    hosts: &[String],
+) -> Result<Listening, ServeError> {
+    opening(server, address, certificates.clone(), hosts.to_vec()).await
+}
+
+fn opening(
+    server: Server,
+    address: SocketAddr,
+    certificates: Certificates,
+    hosts: Vec<String>,
+) -> Boxed<Result<Listening, ServeError>> {
+    Box::pin(async move { listen(server, address, &certificates, &hosts).await })
+}
+
+async fn listen(
     server: Server,
     address: SocketAddr,
     certificates: &Certificates,
@@ -121,13 +142,26 @@ impl Listening {
     /// Answers requests until `shutdown` is ready, then ends what is in flight and closes the
     /// server.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
+        let (stop, stopped) = oneshot::channel();
+        let mut serving = self.serving(stopped);
+        tokio::select! {
+            () = shutdown => drop(stop),
+            () = &mut serving => return,
+        }
+        serving.await;
+    }
+
+    fn serving(self, stopped: oneshot::Receiver<()>) -> Boxed<()> {
+        Box::pin(self.accept_until(stopped))
+    }
+
+    async fn accept_until(self, mut stopped: oneshot::Receiver<()>) {
         let connections = GracefulShutdown::new();
         let room = Arc::new(Semaphore::new(CONNECTIONS_LIMIT));
-        let mut shutdown = std::pin::pin!(shutdown);
         loop {
             let accepted = tokio::select! {
                 biased;
-                () = &mut shutdown => break,
+                _ = &mut stopped => break,
                 accepted = self.accept(&room) => accepted,
             };
             let Some((stream, permit)) = accepted else {
@@ -251,7 +285,7 @@ async fn answer(
         return respond::text(StatusCode::MISDIRECTED_REQUEST, text);
     }
     let accepts_gzip = compress::is_accepted(request.headers());
-    let response = server.handle(request).await;
+    let response = server.handle_request(request.map(arriving)).await;
     compress::compress(accepts_gzip, response).await
 }
 

@@ -21,7 +21,7 @@ use windlass_store::{Durability, OpenError, Store, StoreOptions};
 use crate::admission::Admission;
 use crate::allocate::Allocator;
 use crate::auth::{self, Attributes, Authenticator, Signer, User};
-use crate::body::{self, Body};
+use crate::body::{self, Arriving, Body};
 use crate::flow::Flow;
 use crate::metrics::{Labels, Metrics};
 use crate::openapi::OpenApi;
@@ -186,7 +186,18 @@ impl ServerOptions {
 
 impl Server {
     /// Opens a server and makes sure that the objects every cluster has exist.
+    ///
+    /// # Errors
+    /// When the data directory cannot be used, or what is in it not read.
     pub async fn open(options: ServerOptions) -> Result<Self, ServerError> {
+        Self::opening(options).await
+    }
+
+    fn opening(options: ServerOptions) -> Boxed<Result<Self, ServerError>> {
+        Box::pin(Self::open_all(options))
+    }
+
+    async fn open_all(options: ServerOptions) -> Result<Self, ServerError> {
         // Keys are made, and waited for by the disk, while the store is read.
         let (store, keys) = std::thread::scope(|scope| {
             let keys = scope.spawn(|| Keys::of(&options));
@@ -245,7 +256,7 @@ impl Server {
     /// # Errors
     /// When there is no such kind, or the store does not take it.
     pub async fn import(&self, object: &Doc) -> Result<(), Status> {
-        crate::rest::import(self, object).await
+        rest::import(self, object).await
     }
 
     /// Adds a page of text that is not a resource. Who may see it is for RBAC to say, as for any
@@ -264,8 +275,15 @@ impl Server {
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
-            self.0.storage.sweep().await;
+            self.sweep().await;
         }
+    }
+
+    fn sweep(&self) -> Boxed<()> {
+        let server = self.clone();
+        Box::pin(async move {
+            server.0.storage.sweep().await;
+        })
     }
 
     /// Ends all watches and makes everything durable. Blocks until that is done.
@@ -280,10 +298,14 @@ impl Server {
     /// Answers a request.
     pub async fn handle<B>(&self, request: Request<B>) -> Response<Body>
     where
-        B: HttpBody + Send,
-        B::Data: Send,
+        B: HttpBody<Data = Bytes> + Send + 'static,
         B::Error: fmt::Display,
     {
+        let Ok(response) = answer(self.clone(), request.map(body::arriving)).await;
+        response
+    }
+
+    pub(crate) async fn handle_request(&self, request: Request<Arriving>) -> Response<Body> {
         let (parts, body) = request.into_parts();
         let audit_id = parts.headers.get("audit-id").cloned();
         let before = self.0.env.elapsed();
@@ -309,17 +331,12 @@ impl Server {
         response
     }
 
-    async fn answer<B>(
+    async fn answer(
         &self,
         parts: request::Parts,
-        body: B,
+        body: Arriving,
         labels: &mut Labels,
-    ) -> Result<Response<Body>, Status>
-    where
-        B: HttpBody + Send,
-        B::Data: Send,
-        B::Error: fmt::Display,
-    {
+    ) -> Result<Response<Body>, Status> {
         let query = Query::parse(parts.uri.query().unwrap_or_default())?;
         let target = Target::read(&parts.method, parts.uri.path(), &query)?;
         let is_dry_run = query.get("dryRun") == "All";
@@ -461,13 +478,21 @@ impl fmt::Debug for Server {
     }
 }
 
+/// A future behind a pointer. Whatever a user of this crate awaits becomes one in a function that is
+/// neither asynchronous nor generic: so the server is compiled here, once, and not in every crate
+/// that runs it, with that one's settings.
+pub(crate) type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
 /// The future of an answer.
-type Answer = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+type Answer = Boxed<Result<Response<Body>, Infallible>>;
+
+fn answer(server: Server, request: Request<Arriving>) -> Answer {
+    Box::pin(async move { Ok(server.handle_request(request).await) })
+}
 
 impl<B> Service<Request<B>> for Server
 where
-    B: HttpBody + Send + 'static,
-    B::Data: Send,
+    B: HttpBody<Data = Bytes> + Send + 'static,
     B::Error: fmt::Display,
 {
     type Response = Response<Body>;
@@ -479,15 +504,13 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Answer {
-        let server = self.clone();
-        Box::pin(async move { Ok(server.handle(request).await) })
+        answer(self.clone(), request.map(body::arriving))
     }
 }
 
 impl<B> Service<Request<B>> for InProcess
 where
-    B: HttpBody + Send + 'static,
-    B::Data: Send,
+    B: HttpBody<Data = Bytes> + Send + 'static,
     B::Error: fmt::Display,
 {
     type Response = Response<Body>;

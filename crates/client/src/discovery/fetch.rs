@@ -1,6 +1,8 @@
 //! Asking a server what it serves: in two requests where it can aggregate, in one for each group
 //! version where it cannot.
 
+use std::pin::Pin;
+
 use serde::Deserialize;
 use windlass_core::{Doc, GroupVersion, Gvk};
 
@@ -11,7 +13,14 @@ use crate::{Cause, Error, Outcome, RestClient};
 const ACCEPT: &str =
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
 
-pub(super) async fn fetch(rest: &RestClient) -> Result<Discovery, Error> {
+/// Asks for everything. Behind a pointer, so that it is compiled here, once.
+pub(super) fn fetch(
+    rest: &RestClient,
+) -> Pin<Box<dyn Future<Output = Result<Discovery, Error>> + Send + '_>> {
+    Box::pin(fetch_all(rest))
+}
+
+async fn fetch_all(rest: &RestClient) -> Result<Discovery, Error> {
     let mut discovery = Discovery::default();
     for root in ["/api", "/apis"] {
         let doc = rest.get(root).accept(ACCEPT).into_doc().await?;

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, fmt, net::SocketAddr, sync::Arc, time::Duration};
 
+use futures_util::future::BoxFuture;
 use tokio::{
     task::JoinHandle,
     time::{Instant, sleep, timeout, timeout_at},
@@ -110,39 +111,48 @@ impl Manager {
     /// # Errors
     /// When something fails, or does not end in time. Leadership that is lost is a failure.
     pub async fn run(self) -> Result<(), RunError> {
-        let inner = self.inner;
-        let settings = std::mem::take(&mut *inner.settings.lock());
-        let tasks = inner.take_tasks()?;
+        self.inner.running().await
+    }
+}
+
+impl Inner {
+    /// Not asynchronous itself, so that what runs a manager is compiled here and not in every
+    /// program that has one.
+    fn running(self: Arc<Self>) -> BoxFuture<'static, Result<(), RunError>> {
+        Box::pin(self.run())
+    }
+
+    async fn run(self: Arc<Self>) -> Result<(), RunError> {
+        let settings = std::mem::take(&mut *self.settings.lock());
+        let tasks = self.take_tasks()?;
         let Settings {
             grace,
             elector,
             health_address,
             metrics_address,
         } = settings;
-        let servers = Servers::start(&inner, health_address, metrics_address).await?;
-        inner.factory.start();
+        let servers = Servers::start(&self, health_address, metrics_address).await?;
+        self.factory.start();
         let synced = tokio::select! {
             biased;
-            () = inner.shutdown.requested() => Ok(false),
-            synced = inner.wait_for_caches() => synced.map(|()| true),
+            () = self.shutdown.requested() => Ok(false),
+            synced = self.wait_for_caches() => synced.map(|()| true),
         };
         let is_synced = match synced {
             Ok(is_synced) => is_synced,
             Err(error) => {
-                inner.stop_rest(servers, deadline(grace)).await;
+                self.stop_rest(servers, deadline(grace)).await;
                 return Err(error);
             }
         };
         if !is_synced {
-            inner.stop_rest(servers, deadline(grace)).await;
+            self.stop_rest(servers, deadline(grace)).await;
             return Ok(());
         }
-        let running = inner.start(tasks, elector, servers, grace);
-        inner.supervise(running, grace).await
+        let running = self.start(tasks, elector, servers, grace);
+        self.supervise(running, grace).await
     }
-}
 
-impl Inner {
     fn take_tasks(&self) -> Result<Vec<Task>, RunError> {
         let mut added = self.added.lock();
         added.is_started = true;
