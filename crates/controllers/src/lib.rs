@@ -13,19 +13,10 @@
 //! # Ok::<(), catalog::UnknownController>(())
 //! ```
 
-pub mod allocator;
 pub mod catalog;
-pub mod claims;
-pub mod deployment;
-pub mod driver;
-pub mod dynamic_resources;
-pub mod garbage_collector;
-pub mod namespace;
-pub mod node;
-mod owned;
-pub mod replicaset;
-pub mod replicationcontroller;
-pub mod resourcequota;
-pub mod root_ca;
-pub mod scheduler;
-pub mod service_account;
+
+pub use windlass_placement::{allocator, claims, driver, dynamic_resources, node, scheduler};
+pub use windlass_workloads::{
+    deployment, garbage_collector, namespace, replicaset, replicationcontroller, resourcequota,
+    root_ca, service_account,
+};
