@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use triomphe::ThinArc;
 
 /// Shards per table: enough for the threads of one process, cheap to count through.
@@ -102,26 +102,26 @@ impl<S: Sort> Node<S> {
     where
         I: Iterator<Item = S::Item> + ExactSizeIterator,
     {
+        Self::find(hash, is_same).unwrap_or_else(|vacancy| {
+            let (extra, items) = content();
+            vacancy.fill(extra, items)
+        })
+    }
+
+    /// The node with this content, if it is alive, or else the place for it.
+    pub(super) fn find(
+        hash: u64,
+        is_same: impl Fn(&S::Extra, &[S::Item]) -> bool,
+    ) -> Result<Self, Vacancy<S>> {
         let hash = shorten(hash);
-        let mut shard = S::table().shard(hash).lock();
+        let shard = S::table().shard(hash).lock();
         let found = shard.cells.find(spread(hash), |cell| {
             cell.header.header.hash == hash && is_same(&cell.header.header.extra, &cell.slice)
         });
-        if let Some(cell) = found {
-            return Self::another(cell);
+        match found.map(Self::another) {
+            Some(node) => Ok(node),
+            None => Err(Vacancy { shard, hash }),
         }
-        let (extra, items) = content();
-        let header = Header {
-            handles: AtomicU32::new(1),
-            hash,
-            extra,
-        };
-        let cell = Cell::<S>::from_header_and_iter(header, items);
-        shard.bytes += bytes_of::<S>(&cell);
-        shard
-            .cells
-            .insert_unique(spread(hash), cell.clone(), table_hash::<S>);
-        Self(cell)
     }
 
     /// One more user of a node.
@@ -165,6 +165,32 @@ impl<S: Sort> Node<S> {
     /// The bytes this node occupies, without its children.
     pub(super) fn bytes(&self) -> usize {
         bytes_of::<S>(&self.0)
+    }
+}
+
+/// The place of a node that nobody has made yet, and nobody else can make meanwhile. Nothing must
+/// be interned before it is filled: the lock of a shard is held.
+pub(super) struct Vacancy<S: Sort> {
+    shard: MutexGuard<'static, Shard<S>>,
+    hash: u32,
+}
+
+impl<S: Sort> Vacancy<S> {
+    pub(super) fn fill<I>(mut self, extra: S::Extra, items: I) -> Node<S>
+    where
+        I: Iterator<Item = S::Item> + ExactSizeIterator,
+    {
+        let header = Header {
+            handles: AtomicU32::new(1),
+            hash: self.hash,
+            extra,
+        };
+        let cell = Cell::<S>::from_header_and_iter(header, items);
+        self.shard.bytes += bytes_of::<S>(&cell);
+        self.shard
+            .cells
+            .insert_unique(spread(self.hash), cell.clone(), table_hash::<S>);
+        Node(cell)
     }
 }
 

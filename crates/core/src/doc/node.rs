@@ -7,7 +7,7 @@ use std::hash::{Hash, Hasher};
 use std::ops::Deref;
 
 use super::Doc;
-use super::intern::{InternerUsage, Node, Sort, Table, hash_text, mix};
+use super::intern::{InternerUsage, Node, Sort, Table, Vacancy, hash_text, mix};
 
 /// Starting points of the running hashes, so that `[]` and `{}` differ.
 const ARRAY_START: u64 = 0x51;
@@ -205,14 +205,23 @@ impl Array {
     /// The interned array of these items.
     #[must_use]
     pub fn new(items: &[Doc]) -> Self {
-        let hash = items
-            .iter()
-            .fold(ARRAY_START, |hash, item| mix(hash, item.hash_value()));
         Self(Node::intern(
-            hash,
+            Self::hash_of(items),
             |(), found| found == items,
             || ((), items.iter().cloned()),
         ))
+    }
+
+    /// The interned array of items that are given away: a new one takes them as they are.
+    pub(super) fn taking(items: &mut [Doc]) -> Self {
+        let found = Node::find(Self::hash_of(items), |(), found| found == items);
+        Self(found.unwrap_or_else(|place| place.fill((), items.iter_mut().map(std::mem::take))))
+    }
+
+    fn hash_of(items: &[Doc]) -> u64 {
+        items
+            .iter()
+            .fold(ARRAY_START, |hash, item| mix(hash, item.hash_value()))
     }
 
     pub(super) fn hash_value(&self) -> u64 {
@@ -332,23 +341,43 @@ impl Object {
     }
 
     /// Interns the object of a known shape whose values are found by their canonical position.
-    pub(super) fn with_shape<'a>(shape: &Shape, value: impl Fn(usize) -> &'a Doc) -> Self {
+    fn with_shape<'a>(shape: &Shape, value: impl Fn(usize) -> &'a Doc) -> Self {
         let positions = 0..shape.keys().len();
+        let found = Self::find(shape, &value);
+        Self(found.unwrap_or_else(|place| {
+            place.fill(shape.clone(), positions.map(|at| value(at).clone()))
+        }))
+    }
+
+    /// The same of values that are given away: a new object takes them as they are. `place` says
+    /// where the value of a canonical position lies.
+    pub(super) fn taking(
+        shape: &Shape,
+        values: &mut [Doc],
+        place: impl Fn(usize) -> usize,
+    ) -> Self {
+        let positions = 0..shape.keys().len();
+        let found = Self::find(shape, |at| &values[place(at)]);
+        Self(found.unwrap_or_else(|vacancy| {
+            let take = |at| std::mem::take(&mut values[place(at)]);
+            vacancy.fill(shape.clone(), positions.map(take))
+        }))
+    }
+
+    fn find<'a>(
+        shape: &Shape,
+        value: impl Fn(usize) -> &'a Doc,
+    ) -> Result<Node<ObjectSort>, Vacancy<ObjectSort>> {
         let start = mix(OBJECT_START, shape.0.hash());
-        let hash = positions
-            .clone()
-            .fold(start, |hash, at| mix(hash, value(at).hash_value()));
-        Self(Node::intern(
-            hash,
-            |found, values| {
-                found == shape
-                    && values
-                        .iter()
-                        .enumerate()
-                        .all(|(at, found)| found == value(at))
-            },
-            || (shape.clone(), positions.map(|at| value(at).clone())),
-        ))
+        let hash =
+            (0..shape.keys().len()).fold(start, |hash, at| mix(hash, value(at).hash_value()));
+        Node::find(hash, |found, values| {
+            found == shape
+                && values
+                    .iter()
+                    .enumerate()
+                    .all(|(at, found)| found == value(at))
+        })
     }
 
     /// The value of a field.

@@ -131,7 +131,7 @@ impl<F: FnMut(u64)> Reading<'_, F> {
             tag::ARRAY => {
                 let count = self.reader.count()?;
                 let start = self.values(count, depth)?;
-                let array = Array::new(&self.values[start..]);
+                let array = Array::taking(&mut self.values[start..]);
                 self.values.truncate(start);
                 array.into()
             }
@@ -161,7 +161,7 @@ impl<F: FnMut(u64)> Reading<'_, F> {
 
     fn object(&mut self, shape: &Shape, depth: usize) -> Result<Doc, UnpackError> {
         let start = self.values(shape.keys().len(), depth)?;
-        let object = Object::with_shape(shape, |position| &self.values[start + position]);
+        let object = Object::taking(shape, &mut self.values[start..], |position| position);
         self.values.truncate(start);
         Ok(object.into())
     }

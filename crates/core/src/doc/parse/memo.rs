@@ -51,9 +51,9 @@ struct Sequence {
 
 impl Sequence {
     #[inline]
-    fn object(&self, values: &[Doc]) -> Object {
-        Object::with_shape(&self.shape, |position| {
-            &values[self.order[position] as usize]
+    fn object(&self, values: &mut [Doc]) -> Object {
+        Object::taking(&self.shape, values, |position| {
+            self.order[position] as usize
         })
     }
 }
@@ -156,10 +156,11 @@ impl Memo {
         }
     }
 
-    /// The object with these keys and values, given in the order they were written. Returns the
-    /// numbers of the keys that came twice as well; their last value has won.
+    /// The object with these keys and values, given in the order they were written; the values are
+    /// of no use afterwards. Returns the numbers of the keys that came twice as well; their last
+    /// value has won.
     #[inline]
-    pub(super) fn object(&mut self, written: &[u32], values: &[Doc]) -> (Object, Vec<u32>) {
+    pub(super) fn object(&mut self, written: &[u32], values: &mut [Doc]) -> (Object, Vec<u32>) {
         if written.len() > SEQUENCE_KEYS_LIMIT {
             let sequence = self.sequence(0, written);
             return (sequence.object(values), sequence.duplicates.into_vec());

@@ -103,7 +103,7 @@ impl<'a> Reader<'a> {
             }
             index += 1;
         }
-        let array = Array::new(&self.parser.values[start..]);
+        let array = Array::taking(&mut self.parser.values[start..]);
         self.parser.values.truncate(start);
         Ok(array.into())
     }
@@ -118,7 +118,7 @@ impl<'a> Reader<'a> {
         let Parser {
             memo, values, keys, ..
         } = &mut *self.parser;
-        let (object, repeated) = memo.object(&keys[first_key..], &values[first_value..]);
+        let (object, repeated) = memo.object(&keys[first_key..], &mut values[first_value..]);
         values.truncate(first_value);
         keys.truncate(first_key);
         for number in repeated {
