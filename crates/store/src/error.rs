@@ -63,6 +63,12 @@ impl DiskError {
     }
 }
 
+impl From<std::io::Error> for DiskError {
+    fn from(error: std::io::Error) -> Self {
+        Self::new(&error)
+    }
+}
+
 /// A write was not made, or is not known to be.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -64,7 +64,7 @@ impl Store {
         shared.disk_bytes.store(bytes, Ordering::Relaxed);
         let start = |backend| committer::start(shared.clone(), backend);
         let committer = threaded.map(start).transpose();
-        let committer = committer.map_err(|error| DiskError::new(&error))?;
+        let committer = committer.map_err(DiskError::from)?;
         let handle = Handle {
             shared,
             committer: Mutex::new(committer),

@@ -3,7 +3,6 @@
 //! A commit costs one write in sequence and one sync. Tables cost a page per row and level, and
 //! most of that is saved when thousands of rows move together, on a thread of their own.
 
-use std::io;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -54,9 +53,9 @@ impl Ahead {
         log: Log,
         mover: Mover,
         parts: Arc<Mutex<Parts>>,
+        reserved: u64,
         settings: Settings,
     ) -> Self {
-        let reserved = mover.reserved();
         Self {
             log,
             mover,
@@ -112,7 +111,7 @@ impl Ahead {
             self.mover.wait()?;
         }
         self.mover.stop();
-        self.log.clear().map_err(failed)
+        Ok(self.log.clear()?)
     }
 }
 
@@ -125,7 +124,7 @@ impl Backend for Ahead {
         self.reserve(last.event.revision())?;
         let mut frame = record::encode(writes, &mut self.parts.lock(), &mut self.row);
         let sync = self.settings.durability == Durability::Full;
-        self.log.append(&mut frame, sync).map_err(failed)?;
+        self.log.append(&mut frame, sync)?;
         self.next.frames.push(frame);
         self.move_on()
     }
@@ -146,10 +145,6 @@ impl Drop for Ahead {
         // If this fails, the next start finds the writes in the log.
         let _ = self.finish();
     }
-}
-
-pub(super) fn failed(error: impl Into<io::Error>) -> DiskError {
-    DiskError::new(&error.into())
 }
 
 impl std::fmt::Debug for Settings {

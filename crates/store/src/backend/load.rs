@@ -76,11 +76,13 @@ fn create(database: &Database, options: &StoreOptions) -> Result<(), OpenError> 
         floor: loaded.floor,
         ..Counts::default()
     };
+    let mark = options.env.random_below(1 << 32);
     let write = || {
         let transaction = database.begin_write()?;
-        transaction
-            .open_table(NUMBERS)?
-            .insert(field::FORMAT, FORMAT)?;
+        let mut numbers = transaction.open_table(NUMBERS)?;
+        numbers.insert(field::FORMAT, FORMAT)?;
+        numbers.insert(field::MARK, mark)?;
+        drop(numbers);
         transaction
             .open_table(TEXTS)?
             .insert(field::UID, loaded.uid.as_str())?;

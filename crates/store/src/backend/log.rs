@@ -3,6 +3,10 @@
 //! A frame is `checksum, length, generation, content, padding`. Files are written over and over:
 //! a frame belongs to the run if it has the generation of the first one. One file takes frames
 //! while the writes of the other move to the tables.
+//!
+//! Half of a generation is the mark of the store, a number that nobody outside knows. Objects hold
+//! what users like, so without it something in one could pass for a frame when the rest of a file
+//! is searched after a crash.
 
 use std::io;
 use std::sync::Arc;
@@ -50,15 +54,17 @@ impl Frame {
     }
 
     /// The frame that `bytes` begin with.
-    fn read(bytes: &[u8]) -> Option<(u64, Self)> {
+    fn read(mark: u32, bytes: &[u8]) -> Option<(u64, Self)> {
         let mut rest = bytes;
         let checksum = u32::from_le_bytes(take(&mut rest)?);
         let len = usize::try_from(u32::from_le_bytes(take(&mut rest)?)).ok()?;
         let generation = u64::from_le_bytes(take(&mut rest)?);
+        if generation == 0 || generation >> 32 != u64::from(mark) {
+            return None;
+        }
         let end = HEAD.checked_add(len)?.checked_next_multiple_of(ALIGN)?;
         let frame = bytes.get(..end)?;
-        let is_sound = generation != 0 && checksum == crc32fast::hash(&frame[4..]);
-        is_sound.then(|| (generation, Self(frame.to_vec())))
+        (checksum == crc32fast::hash(&frame[4..])).then(|| (generation, Self(frame.to_vec())))
     }
 }
 
@@ -75,10 +81,10 @@ pub(super) struct Run {
 }
 
 impl Run {
-    fn read(bytes: &[u8]) -> Self {
+    fn read(mark: u32, bytes: &[u8]) -> Self {
         let mut run = Self::default();
         let mut at = 0;
-        while let Some((generation, frame)) = Frame::read(&bytes[at..]) {
+        while let Some((generation, frame)) = Frame::read(mark, &bytes[at..]) {
             if run.generation != 0 && generation != run.generation {
                 break;
             }
@@ -88,7 +94,7 @@ impl Run {
             run.frames.push(frame);
         }
         while at < bytes.len() {
-            match Frame::read(&bytes[at..]) {
+            match Frame::read(mark, &bytes[at..]) {
                 Some((generation, frame)) => {
                     run.newest = run.newest.max(generation);
                     at += frame.0.len();
@@ -115,24 +121,29 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// Reads both files, the older run first.
-    pub(super) fn open(files: [Arc<dyn DiskFile>; 2]) -> io::Result<(Self, Vec<Run>)> {
-        let mut log = Self {
+    /// The log in two files. It must be read before it is appended to.
+    pub(super) fn new(files: [Arc<dyn DiskFile>; 2]) -> io::Result<Self> {
+        Ok(Self {
             lens: [files[0].len()?, files[1].len()?],
             files,
             active: 0,
             at: 0,
-            generation: 1,
-        };
+            generation: 0,
+        })
+    }
+
+    /// Reads both files of the store with this mark, the older run first.
+    pub(super) fn read(&mut self, mark: u32) -> io::Result<Vec<Run>> {
         let mut runs = Vec::new();
-        for (file, len) in log.files.iter().zip(log.lens) {
+        for (file, len) in self.files.iter().zip(self.lens) {
             let mut bytes = vec![0; usize::try_from(len).map_err(io::Error::other)?];
             file.read(0, &mut bytes)?;
-            runs.push(Run::read(&bytes));
+            runs.push(Run::read(mark, &bytes));
         }
         runs.sort_by_key(|run| run.generation);
-        log.generation += runs.iter().map(|run| run.newest).max().unwrap_or(0);
-        Ok((log, runs))
+        let none = u64::from(mark) << 32;
+        self.generation = 1 + runs.iter().fold(none, |newest, run| newest.max(run.newest));
+        Ok(runs)
     }
 
     /// Bytes of frames in the active file.
@@ -185,6 +196,8 @@ impl Log {
 mod tests {
     use super::*;
 
+    const MARK: u32 = 0x5eed_1e55;
+
     fn frame(text: &str) -> Frame {
         let mut frame = Frame::new();
         frame.content_mut().extend(text.as_bytes());
@@ -204,7 +217,7 @@ mod tests {
         let mut bytes = Vec::new();
         for text in all {
             let mut frame = frame(text);
-            frame.seal(generation);
+            frame.seal((u64::from(MARK) << 32) + generation);
             bytes.extend(frame.0);
         }
         bytes
@@ -215,8 +228,8 @@ mod tests {
         let mut bytes = run(3, &["one", "two", "three"]);
         let newer = run(4, &["four"]);
         bytes[..newer.len()].copy_from_slice(&newer);
-        let read = Run::read(&bytes);
-        assert_eq!(read.generation, 4);
+        let read = Run::read(MARK, &bytes);
+        assert_eq!(read.generation, (u64::from(MARK) << 32) + 4);
         assert_eq!(texts(&read.frames), ["four"]);
         assert_eq!(texts(&read.beyond), ["two", "three"]);
     }
@@ -228,7 +241,7 @@ mod tests {
         for bit in 0..first * 8 {
             let mut damaged = bytes.clone();
             damaged[bit / 8] ^= 1 << (bit % 8);
-            let read = Run::read(&damaged);
+            let read = Run::read(MARK, &damaged);
             assert!(!texts(&read.frames).contains(&"one"), "bit {bit}");
             let found = [texts(&read.frames), texts(&read.beyond)].concat();
             assert_eq!(found, ["two", "three"], "bit {bit}");
@@ -236,12 +249,28 @@ mod tests {
     }
 
     #[test]
+    fn a_frame_inside_of_an_object_is_not_found_without_the_mark() {
+        let mut forged = frame("never written");
+        forged.seal(5);
+        let mut torn = frame("");
+        torn.content_mut().extend(&forged.0);
+        torn.content_mut().extend(b"cut off");
+        torn.seal((u64::from(MARK) << 32) + 5);
+        let end = torn.0.len() - 1;
+        torn.0[end] ^= 1;
+        let read = Run::read(MARK, &torn.0);
+        assert_eq!((read.frames.len(), read.beyond.len()), (0, 0));
+        // A store from before there were marks would take it for a commit.
+        assert_eq!(Run::read(0, &torn.0).beyond.len(), 1);
+    }
+
+    #[test]
     fn zeros_are_no_frame() {
-        let read = Run::read(&[0; 100]);
+        let read = Run::read(MARK, &[0; 100]);
         assert_eq!(
             (read.generation, read.frames.len(), read.beyond.len()),
             (0, 0, 0)
         );
-        assert_eq!(Run::read(&[]).frames.len(), 0);
+        assert_eq!(Run::read(MARK, &[]).frames.len(), 0);
     }
 }

@@ -10,7 +10,6 @@ use crate::DiskError;
 #[derive(Debug)]
 pub(super) struct Mover {
     hands: Hands,
-    reserved: u64,
     failed: Option<DiskError>,
 }
 
@@ -35,38 +34,30 @@ struct Worker {
 impl Mover {
     /// Applies moves at once.
     pub(super) fn inline(tables: Tables) -> Self {
-        Self::new(tables.counts().reserved, Hands::Own(Box::new(tables)))
+        Self::new(Hands::Own(Box::new(tables)))
     }
 
     /// Applies moves on a thread.
     pub(super) fn threaded(tables: Tables) -> Result<Self, DiskError> {
-        let reserved = tables.counts().reserved;
         let (moves, incoming) = sync_channel(1);
         let (outgoing, results) = sync_channel(1);
         let thread = thread::Builder::new()
             .name("store-tables".to_owned())
-            .spawn(move || work(tables, &incoming, &outgoing))
-            .map_err(|error| DiskError::new(&error))?;
+            .spawn(move || work(tables, &incoming, &outgoing))?;
         let worker = Worker {
             moves,
             results,
             is_busy: false,
             thread,
         };
-        Ok(Self::new(reserved, Hands::Other(worker)))
+        Ok(Self::new(Hands::Other(worker)))
     }
 
-    fn new(reserved: u64, hands: Hands) -> Self {
+    fn new(hands: Hands) -> Self {
         Self {
             hands,
-            reserved,
             failed: None,
         }
-    }
-
-    /// The revisions that were reserved when the tables were opened.
-    pub(super) fn reserved(&self) -> u64 {
-        self.reserved
     }
 
     /// Whether a move is under way.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use redb::Database;
 
-use super::ahead::{Ahead, RESERVE, Settings, failed};
+use super::ahead::{Ahead, RESERVE, Settings};
 use super::load;
 use super::log::{Frame, Log, Run};
 use super::mover::Mover;
@@ -27,13 +27,14 @@ const SPARSE_FACTOR: u64 = 4;
 /// Opens the files and reads everything.
 pub(super) fn open(options: &StoreOptions) -> Result<(Box<dyn Backend>, Loaded), OpenError> {
     let files = Files::open(&options.place)?;
-    let (mut log, runs) = Log::open(files.log).map_err(failed)?;
-    let reading = || read(files.tables, &files.tables_len, runs, options);
+    let mut log = Log::new(files.log).map_err(DiskError::from)?;
+    let reading = || read(files.tables, &files.tables_len, &mut log, options);
     // The engine may panic on a damaged file, which is no reason to take the process down.
     let (mut tables, parts, mut loaded) = catch_unwind(AssertUnwindSafe(reading))
         .map_err(|_| OpenError::Damaged("the engine cannot read it".to_owned()))??;
     prepare(&mut tables, &mut loaded, options)?;
-    log.clear().map_err(failed)?;
+    log.clear().map_err(DiskError::from)?;
+    let reserved = tables.counts().reserved;
     let mover = match options.commit {
         Commit::Inline => Mover::inline(tables),
         Commit::Thread => Mover::threaded(tables)?,
@@ -44,7 +45,10 @@ pub(super) fn open(options: &StoreOptions) -> Result<(Box<dyn Backend>, Loaded),
         tables_len: files.tables_len,
         directory: files.directory,
     };
-    Ok((Box::new(Ahead::new(log, mover, parts, settings)), loaded))
+    Ok((
+        Box::new(Ahead::new(log, mover, parts, reserved, settings)),
+        loaded,
+    ))
 }
 
 type Read = (Tables, Arc<Mutex<Parts>>, Loaded);
@@ -53,7 +57,7 @@ type Read = (Tables, Arc<Mutex<Parts>>, Loaded);
 fn read(
     file: Storage,
     len: &Length,
-    runs: Vec<Run>,
+    log: &mut Log,
     options: &StoreOptions,
 ) -> Result<Read, OpenError> {
     let mut database = Database::builder()
@@ -61,13 +65,15 @@ fn read(
         .create_with_backend(file)
         .map_err(engine)?;
     let counts = load::prepare(&database, options)?;
-    let frames = missing(runs, &counts)?;
     // What is read is verified row by row. Pages are verified before one is written, which a
-    // thread does later when the first writes move; simulations have no later.
-    let is_checked = !frames.is_empty() || options.commit == Commit::Inline;
+    // thread does later when the first writes move; simulations have no later. A log is left only
+    // after a crash, and its frames are found by a number that has no checksum of its own.
+    let is_checked = log.bytes() > 0 || options.commit == Commit::Inline;
     if is_checked {
         check(&mut database)?;
     }
+    let runs = log.read(counts.mark).map_err(DiskError::from)?;
+    let frames = missing(runs, &counts)?;
     if !frames.is_empty() {
         replay(&database, &frames)?;
     }
@@ -139,7 +145,7 @@ fn prepare(
 
 /// Gives room back to the file system when most of the file is empty.
 fn shrink(database: &mut Database, len: &Length, counts: &Counts) -> Result<(), OpenError> {
-    let file = len().map_err(failed)?;
+    let file = len().map_err(DiskError::from)?;
     let live = counts.object_bytes + counts.log_bytes;
     if file > SPARSE_BYTES && file / SPARSE_FACTOR > live {
         database.compact().map_err(engine)?;

@@ -41,6 +41,8 @@ pub(super) mod field {
     pub(crate) const OBJECTS: &str = "objects";
     /// Set while a store runs that does not wait for the disk: no revision above was given out.
     pub(crate) const RESERVED: &str = "reserved";
+    /// The mark of the frames in the log. Older stores have none.
+    pub(crate) const MARK: &str = "mark";
     /// The identity of the store.
     pub(crate) const UID: &str = "uid";
 }
@@ -51,6 +53,8 @@ pub(super) struct Counts {
     pub(super) revision: u64,
     pub(super) floor: u64,
     pub(super) objects: u64,
+    /// What frames of the log are known by.
+    pub(super) mark: u32,
     /// As of the start, with the parts that objects share.
     pub(super) object_bytes: u64,
     pub(super) log_rows: u64,
@@ -189,6 +193,9 @@ impl Counts {
             floor: number(field::FLOOR)?,
             objects: number(field::OBJECTS)?,
             reserved: number(field::RESERVED)?,
+            mark: numbers
+                .get(field::MARK)?
+                .map_or(0, |mark| mark.value() as u32),
             ..Self::default()
         })
     }
