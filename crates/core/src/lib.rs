@@ -46,7 +46,7 @@ pub use doc::{
     Array, BYTES_LIMIT, Change, DEPTH_LIMIT, DecodeError, Difference, Doc, Duplicates, EditError,
     EncodeError, Encoder, Footprint, InternerUsage, Kind, NewPart, Object, Packer, ParseError,
     ParseErrorKind, ParseOptions, Parsed, Parser, Path, Prune, Segment, Str, UnpackError, Unpacker,
-    Usage, YamlDuplicate, YamlError, interner_usage, part_numbers,
+    Usage, YamlDuplicate, YamlError, expect_more_nodes, interner_usage, part_numbers,
 };
 pub use env::{Clock, Env, ManualClock};
 pub use gvk::{GroupKind, GroupResource, GroupVersion, GroupVersionError, Gvk, Gvr};

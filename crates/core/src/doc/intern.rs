@@ -271,6 +271,14 @@ impl<S: Sort> Table<S> {
         drop(freed);
     }
 
+    /// Makes room for so many more nodes.
+    pub(super) fn reserve(&self, nodes: usize) {
+        for shard in &self.shards {
+            let more = nodes / SHARDS;
+            shard.lock().cells.reserve(more, table_hash::<S>);
+        }
+    }
+
     fn usage(&self) -> Usage {
         self.shards.iter().fold(Usage::default(), |usage, shard| {
             let shard = shard.lock();

@@ -7,7 +7,7 @@ use std::hash::{Hash, Hasher};
 use std::ops::Deref;
 
 use super::Doc;
-use super::intern::{InternerUsage, Node, Sort, Table, Vacancy, hash_text, mix};
+use super::intern::{InternerUsage, Node, Sort, Table, Usage, Vacancy, hash_text, mix};
 
 /// Starting points of the running hashes, so that `[]` and `{}` differ.
 const ARRAY_START: u64 = 0x51;
@@ -79,6 +79,17 @@ impl Sort for ShapeSort {
 #[must_use]
 pub fn interner_usage() -> InternerUsage {
     InternerUsage::of::<TextSort, ArraySort, ObjectSort, ShapeSort>()
+}
+
+/// Makes room in the process-wide interner for `times` as many nodes as came since `before`. To be
+/// called when some of many documents are read: a table that grows step by step is built anew at
+/// each of them. Room that turns out to be too much costs a byte for a node until it is given back.
+pub fn expect_more_nodes(before: &InternerUsage, times: usize) {
+    let now = interner_usage();
+    let more = |before: &Usage, now: &Usage| now.nodes.saturating_sub(before.nodes) * times;
+    TextSort::table().reserve(more(&before.strings, &now.strings));
+    ArraySort::table().reserve(more(&before.arrays, &now.arrays));
+    ObjectSort::table().reserve(more(&before.objects, &now.objects));
 }
 
 impl Str {

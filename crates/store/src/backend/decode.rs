@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use redb::{AccessGuard, ReadOnlyTable, ReadableTable, ReadableTableMetadata, StorageError};
-use windlass_core::{Key, Unpacker};
+use windlass_core::{InternerUsage, Key, Unpacker, expect_more_nodes, interner_usage};
 
 use super::parts::Uses;
 use super::row::{Id, LogRow, ObjectRow};
@@ -15,6 +15,8 @@ use crate::{Entry, OpenError, Resource};
 
 /// Rows that one of two readers takes at a time.
 const BATCH_ROWS: u64 = 64;
+/// One part in so many of the rows tells how much room the others will need.
+const SAMPLE: u64 = 16;
 
 /// A row of the table of objects.
 pub(super) struct Object {
@@ -44,8 +46,8 @@ type ObjectsRow<'a> = (
 impl Present {
     /// Reads all of it.
     pub(super) fn read(table: &Objects, unpacker: &Unpacker) -> Result<Self, OpenError> {
-        let left = AtomicU64::new(table.len().map_err(engine)?);
-        Self::read_end(table.iter().map_err(engine)?, &left, unpacker)
+        let rows = Rows::of(table)?;
+        Self::read_end(table.iter().map_err(engine)?, &rows, unpacker)
     }
 
     /// Reads all of it, together with another thread that begins at the other end once it has
@@ -55,14 +57,14 @@ impl Present {
         unpacker: &Unpacker,
         other: impl FnOnce() -> Result<T, OpenError> + Send,
     ) -> Result<(Self, T), OpenError> {
-        let left = AtomicU64::new(table.len().map_err(engine)?);
+        let rows = Rows::of(table)?;
         thread::scope(|scope| {
             let last = scope.spawn(|| {
                 let done = other()?;
-                let rows = table.iter().map_err(engine)?.rev();
-                Ok((Self::read_end(rows, &left, unpacker)?, done))
+                let end = table.iter().map_err(engine)?.rev();
+                Ok((Self::read_end(end, &rows, unpacker)?, done))
             });
-            let mut first = Self::read_end(table.iter().map_err(engine)?, &left, unpacker)?;
+            let mut first = Self::read_end(table.iter().map_err(engine)?, &rows, unpacker)?;
             let failed = |_| Err(OpenError::Damaged("an object cannot be read".to_owned()));
             let (last, done) = last.join().unwrap_or_else(failed)?;
             first.objects.extend(last.objects.into_iter().rev());
@@ -77,21 +79,19 @@ impl Present {
     /// Reads from one end as long as rows are left, which whoever reads from the other end takes
     /// from, too.
     fn read_end<'a>(
-        mut rows: impl Iterator<Item = Result<ObjectsRow<'a>, StorageError>>,
-        left: &AtomicU64,
+        mut end: impl Iterator<Item = Result<ObjectsRow<'a>, StorageError>>,
+        rows: &Rows,
         unpacker: &Unpacker,
     ) -> Result<Self, OpenError> {
         let mut read = Self::default();
-        let take = |left: u64| Some(left.saturating_sub(BATCH_ROWS));
         loop {
-            let had = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
-            let count = had.unwrap_or_default().min(BATCH_ROWS);
+            let count = rows.take();
             if count == 0 {
                 return Ok(read);
             }
             for _ in 0..count {
                 let missing = || OpenError::Damaged("objects are missing".to_owned());
-                let (id, row) = rows.next().ok_or_else(missing)?.map_err(engine)?;
+                let (id, row) = end.next().ok_or_else(missing)?.map_err(engine)?;
                 let broken = || OpenError::Damaged(format!("object {:?}", id.value()));
                 read.add(id.value(), row.value(), unpacker)
                     .ok_or_else(broken)?;
@@ -111,6 +111,39 @@ impl Present {
             expiry: row.expiry,
         });
         Some(())
+    }
+}
+
+/// The rows that nobody has taken yet.
+struct Rows {
+    left: AtomicU64,
+    /// When so few are left, it is known how much room they need.
+    sampled: u64,
+    before: InternerUsage,
+}
+
+impl Rows {
+    fn of(table: &Objects) -> Result<Self, OpenError> {
+        let count = table.len().map_err(engine)?;
+        Ok(Self {
+            left: AtomicU64::new(count),
+            sampled: count - count / SAMPLE,
+            before: interner_usage(),
+        })
+    }
+
+    /// Takes a batch and returns how many rows it has.
+    fn take(&self) -> u64 {
+        let less = |left: u64| Some(left.saturating_sub(BATCH_ROWS));
+        let had = self
+            .left
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less)
+            .unwrap_or_default();
+        let count = had.min(BATCH_ROWS);
+        if had > self.sampled && had - count <= self.sampled {
+            expect_more_nodes(&self.before, SAMPLE as usize - 1);
+        }
+        count
     }
 }
 
