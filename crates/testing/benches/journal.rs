@@ -1,10 +1,10 @@
 //! What the journal costs: the same load through informer, queue and worker, with the journal and
 //! without it.
 //!
-//! The two take turns, and each pair gives one ratio of processor time per reconcile; whatever else
-//! the machine does hits both alike. The server is a table in this process, and a reconcile does
-//! nothing, or writes one object: a real controller, which writes over a network, sees less of the
-//! journal than is printed here.
+//! The two take turns, and each pair gives one ratio of processor time per change with its
+//! reconcile; whatever else the machine does hits both alike. Three loads: a reconcile that does
+//! nothing, and one that writes one object, in a table in this process; and one that writes one
+//! object in an API server in this process, which is the cheapest that there is.
 
 use std::{
     sync::{
@@ -14,20 +14,19 @@ use std::{
     time::Duration,
 };
 
-use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use tokio::runtime::Runtime;
 use windlass_bench::meter;
-use windlass_client::{RestOptions, WriteOptions};
+use windlass_client::{RestOptions, Transport, WriteOptions};
 use windlass_core::{Doc, Env, Key, doc};
 use windlass_runtime::{
     Action, Context, Controller, JOURNAL_KEYS_LIMIT, Manager, ResourceKind, Result, Shutdown,
 };
-use windlass_testing::ModelServer;
+use windlass_testing::{Cluster, ModelServer};
 
-const PODS: &str = "/api/v1/namespaces/default/pods";
-const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+const NAMESPACE: &str = "default";
 const KEYS: usize = 1_000;
-/// How often each pod is changed in one run.
+/// How often each object is changed in one run.
 const CHANGES: usize = 20;
 const PAIRS: usize = 15;
 /// What the journal may cost.
@@ -40,7 +39,7 @@ fn main() -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    for work in [Work::Nothing, Work::OneWrite] {
+    for work in [Work::Nothing, Work::OneWrite, Work::OneWriteToServer] {
         compare(&runtime, work, pairs, changes)?;
     }
     Ok(())
@@ -51,6 +50,7 @@ fn main() -> Result<()> {
 enum Work {
     Nothing,
     OneWrite,
+    OneWriteToServer,
 }
 
 fn compare(runtime: &Runtime, work: Work, pairs: usize, changes: usize) -> Result<()> {
@@ -74,13 +74,13 @@ fn compare(runtime: &Runtime, work: Work, pairs: usize, changes: usize) -> Resul
     Ok(())
 }
 
-/// Changes every pod a number of times and waits for the reconciles. Returns the processor time of
-/// one change with its reconcile, in microseconds.
+/// Changes every object a number of times and waits for the reconciles. Returns the processor time
+/// of one change with its reconcile, in microseconds.
 async fn run(work: Work, journal_keys: usize, changes: usize) -> Result<f64> {
-    let (server, shutdown) = (ModelServer::new(Env::real()), Shutdown::new());
+    let (world, shutdown) = (World::of(work).await, Shutdown::new());
     for key in 0..KEYS {
-        server.create(PODS, &pod(key, 0));
-        server.create(MAPS, &map(&format!("pod-{key}"), 0));
+        world.create(&object("Secret", &name(key), 0)).await?;
+        world.create(&object("ConfigMap", &name(key), 0)).await?;
     }
     let count = Arc::new(AtomicUsize::new(0));
     let counted = count.clone();
@@ -89,26 +89,26 @@ async fn run(work: Work, journal_keys: usize, changes: usize) -> Result<f64> {
         let (count, maps) = (counted.clone(), maps.clone());
         async move {
             let done = count.load(Relaxed);
-            if let Work::OneWrite = work {
-                let api = cx.api(&maps, "default");
-                let options = WriteOptions::default();
-                api.update(&map(key.name(), done), &options).await?;
+            if !matches!(work, Work::Nothing) {
+                let api = cx.api(&maps, NAMESPACE);
+                let map = object("ConfigMap", key.name(), done);
+                api.update(&map, &WriteOptions::default()).await?;
             }
             count.fetch_add(1, Relaxed);
             Ok(Action::done())
         }
     };
     let manager = Manager::builder("journal")
-        .transport(server.transport(), RestOptions::default())
+        .transport(world.transport(), RestOptions::default())
         .shutdown(shutdown.clone())
         .build()?;
-    manager.add(Controller::of_keys::<Pod>(reconcile).journal_keys(journal_keys));
+    manager.add(Controller::of_keys::<Secret>(reconcile).journal_keys(journal_keys));
     let running = tokio::spawn(manager.run());
     wait(&count, KEYS).await;
     let before = meter::cpu();
     for change in 1..=changes {
         for key in 0..KEYS {
-            server.update(&format!("{PODS}/pod-{key}"), &pod(key, change));
+            world.update(&object("Secret", &name(key), change)).await?;
         }
         // Each change is reconciled before the next comes, so that none is folded into another.
         wait(&count, KEYS * (change + 1)).await;
@@ -119,18 +119,72 @@ async fn run(work: Work, journal_keys: usize, changes: usize) -> Result<f64> {
     Ok(cpu.as_secs_f64() * 1e6 / (KEYS * changes) as f64)
 }
 
-fn pod(key: usize, change: usize) -> Doc {
-    doc!({
-        "apiVersion": "v1", "kind": "Pod",
-        "metadata": { "name": format!("pod-{key}"), "annotations": { "change": change.to_string() } }
-    })
+/// Where the objects are.
+enum World {
+    Table(ModelServer),
+    Server(Cluster),
 }
 
-fn map(name: &str, change: usize) -> Doc {
+impl World {
+    async fn of(work: Work) -> Self {
+        match work {
+            Work::Nothing | Work::OneWrite => Self::Table(ModelServer::new(Env::real())),
+            Work::OneWriteToServer => {
+                Self::Server(Cluster::builder().env(Env::real()).start().await)
+            }
+        }
+    }
+
+    fn transport(&self) -> Transport {
+        match self {
+            Self::Table(table) => table.transport(),
+            Self::Server(cluster) => cluster.transport(),
+        }
+    }
+
+    async fn create(&self, object: &Doc) -> Result<()> {
+        match self {
+            Self::Table(table) => drop(table.create(&path(object), object)),
+            Self::Server(cluster) => drop(cluster.create_doc(object).await),
+        }
+        Ok(())
+    }
+
+    async fn update(&self, object: &Doc) -> Result<()> {
+        let name = object.str_at("/metadata/name");
+        match self {
+            Self::Table(table) => drop(table.update(&format!("{}/{name}", path(object)), object)),
+            Self::Server(cluster) => {
+                let secrets = ResourceKind::of::<Secret>();
+                let api = cluster.resource(secrets.gvr().clone());
+                let api = api.namespaced(NAMESPACE);
+                drop(api.update(object, &WriteOptions::default()).await?);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn name(key: usize) -> String {
+    format!("object-{key}")
+}
+
+/// Where objects of this kind are.
+fn path(object: &Doc) -> String {
+    let resource = match object.str_at("/kind") {
+        "Secret" => "secrets",
+        _ => "configmaps",
+    };
+    format!("/api/v1/namespaces/{NAMESPACE}/{resource}")
+}
+
+fn object(kind: &str, name: &str, change: usize) -> Doc {
     doc!({
-        "apiVersion": "v1", "kind": "ConfigMap",
-        "metadata": { "name": name, "namespace": "default" },
-        "data": { "change": change.to_string() }
+        "apiVersion": "v1", "kind": kind,
+        "metadata": {
+            "name": name, "namespace": NAMESPACE,
+            "annotations": { "change": change.to_string() }
+        }
     })
 }
 
