@@ -27,6 +27,33 @@ async fn check(t: &Scope, resource: &str, object: &Doc, fields: Doc) {
     assert_eq!(managers(&made), doc!([author]));
 }
 
+/// The template of what makes pods.
+fn template() -> Doc {
+    doc!({
+        "metadata": { "labels": { "app": "web" } },
+        "spec": { "containers": [{ "name": "main", "image": "app:1" }] }
+    })
+}
+
+/// What the author of that template owns.
+fn template_fields() -> Doc {
+    doc!({
+        "f:metadata": { "f:labels": { ".": {}, "f:app": {} } },
+        "f:spec": {
+            "f:containers": { "k:{\"name\":\"main\"}": (container_fields()) },
+            "f:dnsPolicy": {}, "f:restartPolicy": {}, "f:schedulerName": {},
+            "f:securityContext": {}, "f:terminationGracePeriodSeconds": {}
+        }
+    })
+}
+
+fn container_fields() -> Doc {
+    doc!({
+        ".": {}, "f:image": {}, "f:imagePullPolicy": {}, "f:name": {},
+        "f:resources": {}, "f:terminationMessagePath": {}, "f:terminationMessagePolicy": {}
+    })
+}
+
 creations! {
     pod: "pods", {
         "apiVersion": "v1", "kind": "Pod",
@@ -77,10 +104,7 @@ creations! {
         "apiVersion": "apps/v1", "kind": "Deployment",
         "spec": {
             "selector": { "matchLabels": { "app": "web" } },
-            "template": {
-                "metadata": { "labels": { "app": "web" } },
-                "spec": { "containers": [{ "name": "main", "image": "app:1" }] }
-            }
+            "template": (template())
         }
     }
     => {
@@ -91,59 +115,27 @@ creations! {
                 "f:rollingUpdate": { ".": {}, "f:maxSurge": {}, "f:maxUnavailable": {} },
                 "f:type": {}
             },
-            "f:template": {
-                "f:metadata": { "f:labels": { ".": {}, "f:app": {} } },
-                "f:spec": {
-                    "f:containers": {
-                        "k:{\"name\":\"main\"}": {
-                            ".": {}, "f:image": {}, "f:imagePullPolicy": {}, "f:name": {},
-                            "f:resources": {}, "f:terminationMessagePath": {},
-                            "f:terminationMessagePolicy": {}
-                        }
-                    },
-                    "f:dnsPolicy": {}, "f:restartPolicy": {}, "f:schedulerName": {},
-                    "f:securityContext": {}, "f:terminationGracePeriodSeconds": {}
-                }
-            }
+            "f:template": (template_fields())
         }
     }
     replica_set: "replicasets", {
         "apiVersion": "apps/v1", "kind": "ReplicaSet",
         "spec": {
             "selector": { "matchLabels": { "app": "web" } },
-            "template": {
-                "metadata": { "labels": { "app": "web" } },
-                "spec": { "containers": [{ "name": "main", "image": "app:1" }] }
-            }
+            "template": (template())
         }
     }
     => {
         "f:spec": {
             "f:replicas": {}, "f:selector": {},
-            "f:template": {
-                "f:metadata": { "f:labels": { ".": {}, "f:app": {} } },
-                "f:spec": {
-                    "f:containers": {
-                        "k:{\"name\":\"main\"}": {
-                            ".": {}, "f:image": {}, "f:imagePullPolicy": {}, "f:name": {},
-                            "f:resources": {}, "f:terminationMessagePath": {},
-                            "f:terminationMessagePolicy": {}
-                        }
-                    },
-                    "f:dnsPolicy": {}, "f:restartPolicy": {}, "f:schedulerName": {},
-                    "f:securityContext": {}, "f:terminationGracePeriodSeconds": {}
-                }
-            }
+            "f:template": (template_fields())
         }
     }
     daemon_set: "daemonsets", {
         "apiVersion": "apps/v1", "kind": "DaemonSet",
         "spec": {
             "selector": { "matchLabels": { "app": "web" } },
-            "template": {
-                "metadata": { "labels": { "app": "web" } },
-                "spec": { "containers": [{ "name": "main", "image": "app:1" }] }
-            }
+            "template": (template())
         }
     }
     => {
@@ -152,20 +144,7 @@ creations! {
         },
         "f:spec": {
             "f:revisionHistoryLimit": {}, "f:selector": {},
-            "f:template": {
-                "f:metadata": { "f:labels": { ".": {}, "f:app": {} } },
-                "f:spec": {
-                    "f:containers": {
-                        "k:{\"name\":\"main\"}": {
-                            ".": {}, "f:image": {}, "f:imagePullPolicy": {}, "f:name": {},
-                            "f:resources": {}, "f:terminationMessagePath": {},
-                            "f:terminationMessagePolicy": {}
-                        }
-                    },
-                    "f:dnsPolicy": {}, "f:restartPolicy": {}, "f:schedulerName": {},
-                    "f:securityContext": {}, "f:terminationGracePeriodSeconds": {}
-                }
-            },
+            "f:template": (template_fields()),
             "f:updateStrategy": {
                 "f:rollingUpdate": { ".": {}, "f:maxSurge": {}, "f:maxUnavailable": {} },
                 "f:type": {}
@@ -176,10 +155,7 @@ creations! {
         "apiVersion": "apps/v1", "kind": "StatefulSet",
         "spec": {
             "selector": { "matchLabels": { "app": "web" } },
-            "template": {
-                "metadata": { "labels": { "app": "web" } },
-                "spec": { "containers": [{ "name": "main", "image": "app:1" }] }
-            },
+            "template": (template()),
             "serviceName": "s",
             "volumeClaimTemplates": [{
                 "metadata": { "name": "d" },
@@ -197,20 +173,7 @@ creations! {
             },
             "f:podManagementPolicy": {}, "f:replicas": {}, "f:revisionHistoryLimit": {},
             "f:selector": {}, "f:serviceName": {},
-            "f:template": {
-                "f:metadata": { "f:labels": { ".": {}, "f:app": {} } },
-                "f:spec": {
-                    "f:containers": {
-                        "k:{\"name\":\"main\"}": {
-                            ".": {}, "f:image": {}, "f:imagePullPolicy": {}, "f:name": {},
-                            "f:resources": {}, "f:terminationMessagePath": {},
-                            "f:terminationMessagePolicy": {}
-                        }
-                    },
-                    "f:dnsPolicy": {}, "f:restartPolicy": {}, "f:schedulerName": {},
-                    "f:securityContext": {}, "f:terminationGracePeriodSeconds": {}
-                }
-            },
+            "f:template": (template_fields()),
             "f:updateStrategy": { "f:rollingUpdate": { ".": {}, "f:partition": {} }, "f:type": {} },
             "f:volumeClaimTemplates": {}
         }
@@ -236,11 +199,7 @@ creations! {
             "f:template": {
                 "f:spec": {
                     "f:containers": {
-                        "k:{\"name\":\"a\"}": {
-                            ".": {}, "f:image": {}, "f:imagePullPolicy": {}, "f:name": {},
-                            "f:resources": {}, "f:terminationMessagePath": {},
-                            "f:terminationMessagePolicy": {}
-                        }
+                        "k:{\"name\":\"a\"}": (container_fields())
                     },
                     "f:dnsPolicy": {}, "f:restartPolicy": {}, "f:schedulerName": {},
                     "f:securityContext": {}, "f:terminationGracePeriodSeconds": {}
@@ -272,11 +231,7 @@ creations! {
                     "f:template": {
                         "f:spec": {
                             "f:containers": {
-                                "k:{\"name\":\"a\"}": {
-                                    ".": {}, "f:image": {}, "f:imagePullPolicy": {}, "f:name": {},
-                                    "f:resources": {}, "f:terminationMessagePath": {},
-                                    "f:terminationMessagePolicy": {}
-                                }
+                                "k:{\"name\":\"a\"}": (container_fields())
                             },
                             "f:dnsPolicy": {}, "f:restartPolicy": {}, "f:schedulerName": {},
                             "f:securityContext": {}, "f:terminationGracePeriodSeconds": {}
@@ -353,35 +308,16 @@ creations! {
     }
     pod_template: "podtemplates", {
         "apiVersion": "v1", "kind": "PodTemplate",
-        "template": {
-            "metadata": { "labels": { "app": "web" } },
-            "spec": { "containers": [{ "name": "main", "image": "app:1" }] }
-        }
+        "template": (template())
     }
     => {
-        "f:template": {
-            "f:metadata": { "f:labels": { ".": {}, "f:app": {} } },
-            "f:spec": {
-                "f:containers": {
-                    "k:{\"name\":\"main\"}": {
-                        ".": {}, "f:image": {}, "f:imagePullPolicy": {}, "f:name": {},
-                        "f:resources": {}, "f:terminationMessagePath": {},
-                        "f:terminationMessagePolicy": {}
-                    }
-                },
-                "f:dnsPolicy": {}, "f:restartPolicy": {}, "f:schedulerName": {},
-                "f:securityContext": {}, "f:terminationGracePeriodSeconds": {}
-            }
-        }
+        "f:template": (template_fields())
     }
     replication_controller: "replicationcontrollers", {
         "apiVersion": "v1", "kind": "ReplicationController",
         "spec": {
             "selector": { "app": "web" },
-            "template": {
-                "metadata": { "labels": { "app": "web" } },
-                "spec": { "containers": [{ "name": "main", "image": "app:1" }] }
-            }
+            "template": (template())
         }
     }
     => {
@@ -395,11 +331,7 @@ creations! {
                     ".": {},
                     "f:containers": {
                         ".": {},
-                        "k:{\"name\":\"main\"}": {
-                            ".": {}, "f:image": {}, "f:imagePullPolicy": {}, "f:name": {},
-                            "f:resources": {}, "f:terminationMessagePath": {},
-                            "f:terminationMessagePolicy": {}
-                        }
+                        "k:{\"name\":\"main\"}": (container_fields())
                     },
                     "f:dnsPolicy": {}, "f:restartPolicy": {}, "f:schedulerName": {},
                     "f:securityContext": {}, "f:terminationGracePeriodSeconds": {}
