@@ -21,15 +21,33 @@ const DISCOVERY: &str = "discovery.k8s.io";
 const SCHEDULING: &str = "scheduling.k8s.io";
 const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 
-/// Makes what is missing. All of it is written at once, and so a first start costs one sync of
-/// the disk.
+/// An object, with where it is stored: group, version and plural.
+type First = (&'static str, &'static str, &'static str, Doc);
+
+/// Makes what is missing at a start.
 pub(crate) async fn run(server: &Server) -> Result<(), Status> {
-    let mut tasks = JoinSet::new();
-    let mut all = objects();
+    let mut all = essentials();
+    all.extend(priority_classes());
+    let rules = auth::bootstrap_objects().into_iter();
+    all.extend(rules.map(|(plural, object)| (RBAC, "v1", plural, object)));
     all.extend(local::objects(&server.inner().registry.table()));
     if server.inner().admission.service_accounts {
         all.extend(service_accounts());
     }
+    create_missing(server, all).await?;
+    dangling::tell(server.clone()).await;
+    Ok(())
+}
+
+/// Makes again what no cluster is without for long, whoever deletes it.
+pub(crate) async fn restore(server: &Server) -> Result<(), Status> {
+    create_missing(server, essentials()).await?;
+    register(server).await
+}
+
+/// All of it is written at once, and so a first start costs one sync of the disk.
+async fn create_missing(server: &Server, all: Vec<First>) -> Result<(), Status> {
+    let mut tasks = JoinSet::new();
     for (group, version, plural, object) in all {
         let (namespace, name) = (object.meta().namespace(), object.meta().name());
         let storage = &server.inner().storage;
@@ -44,12 +62,11 @@ pub(crate) async fn run(server: &Server) -> Result<(), Status> {
     while let Some(outcome) = tasks.join_next().await {
         outcome.map_err(Status::internal)??;
     }
-    dangling::tell(server.clone()).await;
     Ok(())
 }
 
 /// What pods of the first namespaces run as before any controller is up.
-fn service_accounts() -> impl Iterator<Item = (&'static str, &'static str, &'static str, Doc)> {
+fn service_accounts() -> impl Iterator<Item = First> {
     NAMESPACES.iter().map(|namespace| {
         let account = doc!({
             "apiVersion": "v1", "kind": "ServiceAccount",
@@ -59,16 +76,21 @@ fn service_accounts() -> impl Iterator<Item = (&'static str, &'static str, &'sta
     })
 }
 
-fn objects() -> Vec<(&'static str, &'static str, &'static str, Doc)> {
-    let mut objects = Vec::new();
-    for name in NAMESPACES {
+fn essentials() -> Vec<First> {
+    let namespace = |name: &str| {
         let namespace = doc!({
             "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name }
         });
-        objects.push(("", "v1", "namespaces", namespace));
-    }
-    objects.push(("", "v1", "services", kubernetes_service()));
-    for (name, value, about) in [
+        ("", "v1", "namespaces", namespace)
+    };
+    let mut essentials: Vec<First> = NAMESPACES.map(namespace).into();
+    essentials.push(("", "v1", "services", kubernetes_service()));
+    essentials.extend(flow::objects());
+    essentials
+}
+
+fn priority_classes() -> [First; 2] {
+    [
         (
             "system-cluster-critical",
             2_000_000_000,
@@ -79,20 +101,14 @@ fn objects() -> Vec<(&'static str, &'static str, &'static str, Doc)> {
             2_000_001_000,
             "Used for system critical pods that must not be moved from their current node.",
         ),
-    ] {
+    ]
+    .map(|(name, value, about)| {
         let class = doc!({
             "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
             "metadata": { "name": name }, "value": value, "description": about
         });
-        objects.push((SCHEDULING, "v1", "priorityclasses", class));
-    }
-    objects.extend(
-        auth::bootstrap_objects()
-            .into_iter()
-            .map(|(plural, object)| (RBAC, "v1", plural, object)),
-    );
-    objects.extend(flow::objects());
-    objects
+        (SCHEDULING, "v1", "priorityclasses", class)
+    })
 }
 
 /// Since which day it is known when a token in a secret was last used.

@@ -269,7 +269,8 @@ impl Server {
         self.0.pages.add(path, Arc::new(page));
     }
 
-    /// Clears away expired objects and old history until the server is closed.
+    /// Clears away expired objects and old history, and makes again what no cluster is without,
+    /// until the server is closed.
     pub async fn maintain(&self) {
         let mut ticks = tokio::time::interval(SWEEP_PERIOD);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -283,6 +284,10 @@ impl Server {
         let server = self.clone();
         Box::pin(async move {
             server.0.storage.sweep().await;
+            // A server whose disk fails still reads.
+            if let Err(error) = bootstrap::restore(&server).await {
+                tracing::warn!(%error, "what every cluster has is not complete");
+            }
         })
     }
 

@@ -5,11 +5,11 @@ use std::sync::LazyLock;
 
 use windlass_core::{Doc, Object, doc};
 
+use super::First;
+
 const TEXT: &str = include_str!("flow.txt");
 const GROUP: &str = "flowcontrol.apiserver.k8s.io";
 const API_VERSION: &str = "flowcontrol.apiserver.k8s.io/v1";
-
-type First = (&'static str, &'static str, &'static str, Doc);
 
 /// All of them, with where they are stored.
 pub(super) fn objects() -> Vec<First> {

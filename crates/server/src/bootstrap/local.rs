@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use windlass_core::{Doc, doc};
 
+use super::First;
 use crate::registry::Table;
 use crate::rest;
 use crate::server::Server;
@@ -42,7 +43,7 @@ const PRIORITIES: &[(&str, &str, i64, i64)] = &[
 ];
 
 /// Those of the built-in group versions.
-pub(super) fn objects(table: &Table) -> Vec<(&'static str, &'static str, &'static str, Doc)> {
+pub(super) fn objects(table: &Table) -> Vec<First> {
     let served = PRIORITIES.iter().filter(|(group, version, ..)| {
         // A group without its kinds is a group that is not there.
         table.version(group, version).is_some()

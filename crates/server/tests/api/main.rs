@@ -15,6 +15,7 @@ mod list;
 mod patch;
 mod pods;
 mod quotas;
+mod restored;
 mod security;
 mod subresources;
 mod support;

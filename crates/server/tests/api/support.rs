@@ -55,6 +55,11 @@ impl Api {
         }
     }
 
+    /// The server itself.
+    pub(crate) fn server(&self) -> &Server {
+        &self.server
+    }
+
     /// A fresh server whose pods need service accounts.
     pub(crate) async fn with_accounts() -> Self {
         let mut options = ServerOptions::memory(Env::seeded(1));
