@@ -6,6 +6,8 @@
     reason = "a helper of a test may fail as the test itself"
 )]
 
+#[path = "support/hard_scripts.rs"]
+mod hard_scripts;
 #[path = "support/kubelet.rs"]
 mod kubelet;
 #[path = "support/normal.rs"]
@@ -21,36 +23,59 @@ mod scripts;
 )]
 mod stage;
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, panic::AssertUnwindSafe, time::Duration};
 
-use futures_util::future::join_all;
+use futures_util::future::{FutureExt as _, join_all};
 use stage::{Controllers, Stage};
+use windlass_controllers::{garbage_collector, namespace};
 use windlass_envtest::{ControlPlane, Options};
+use windlass_testing::Running;
 
 /// For how long no event comes when there are no more to come.
 const QUIET: Duration = Duration::from_secs(2);
 
-const THEIRS: [&str; 3] = [
+const THEIRS: [&str; 5] = [
     "replicaset-controller",
     "replicationcontroller-controller",
     "deployment-controller",
+    "garbage-collector-controller",
+    "namespace-controller",
 ];
+
+/// Runs those of our controllers that look after the whole cluster, for as long as the stage is
+/// there.
+async fn run_ours(server: &ControlPlane) -> (Stage, Running) {
+    let stage = Stage::on(server, "everywhere", Controllers::Ours).await;
+    let running = stage.cluster.run_with("everywhere", |manager| {
+        garbage_collector::add_to(manager, &Default::default());
+        namespace::add_to(manager, &Default::default());
+    });
+    (stage, running)
+}
 
 /// What every script ends in.
 async fn play(server: &ControlPlane, controllers: Controllers) -> BTreeMap<&'static str, String> {
-    let plays = scripts::all().into_iter().map(async |(name, script)| {
+    let scripts = scripts::all().into_iter().chain(hard_scripts::all());
+    let plays = scripts.map(async |(name, script)| {
         let stage = Stage::on(server, name, controllers).await;
         stage.run();
-        script(&stage).await;
-        stage.settle().await;
-        (name, stage)
+        let played = async {
+            script(&stage).await;
+            stage.settle().await;
+        };
+        // What went wrong is printed where it did; this says which others did, too.
+        let outcome = AssertUnwindSafe(played).catch_unwind().await;
+        (name, stage, outcome.is_ok())
     });
     let stages = join_all(plays).await;
+    let failed: Vec<_> = stages.iter().filter(|(.., is_played)| !is_played).collect();
+    let failed: Vec<_> = failed.iter().map(|(name, ..)| *name).collect();
+    assert!(failed.is_empty(), "with {controllers:?}: {failed:#?}");
     let mut pictures = BTreeMap::new();
-    if let Some((_, stage)) = stages.first() {
+    if let Some((_, stage, _)) = stages.first() {
         until_all_is_told(stage).await;
     }
-    for (name, stage) in &stages {
+    for (name, stage, _) in &stages {
         pictures.insert(*name, normal::picture(stage).await);
     }
     pictures
@@ -73,14 +98,17 @@ async fn scripts_end_alike_with_their_controllers_and_with_ours() {
     let Some(bare) = windlass_envtest::real_server() else {
         return;
     };
+    let (_everywhere, running) = run_ours(bare).await;
     let ours = play(bare, Controllers::Ours).await;
+    running.stop().await;
     let options = Options::default()
         .controllers(THEIRS)
         .controller_manager_flag("--kube-api-qps=1000")
         .controller_manager_flag("--kube-api-burst=1000");
     let server = ControlPlane::start(&options).unwrap();
     let theirs = play(&server, Controllers::Others).await;
-    assert_eq!(ours.len(), 20);
+    assert_eq!((scripts::all().len(), hard_scripts::all().len()), (20, 20));
+    assert_eq!(ours.len(), 40);
     let mut different = Vec::new();
     for (name, theirs) in &theirs {
         let ours = &ours[name];

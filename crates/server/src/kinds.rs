@@ -14,6 +14,7 @@ mod limit_range;
 mod namespace;
 mod network;
 mod pod;
+mod pod_annotations;
 mod pod_spec;
 mod policy;
 mod rbac;

@@ -25,8 +25,9 @@ use windlass::testing::Cluster;
 ))]
 #[serde(rename_all = "camelCase")]
 struct FooSpec {
+    #[serde(default)]
     deployment_name: String,
-    replicas: i32,
+    replicas: Option<i32>,
 }
 
 /// What a Foo has.
@@ -36,7 +37,8 @@ struct FooStatus {
     available_replicas: i32,
 }
 
-const FOOS: &str = "
+/// The definition of the kind.
+pub(crate) const FOOS: &str = "
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata:
@@ -85,8 +87,19 @@ spec:
     spec: { containers: [{ name: theirs, image: nginx }] }
 ";
 
+/// The controller, for a manager or a cluster to run.
+pub(crate) fn controller() -> Controller {
+    Controller::of::<Foo>(reconcile)
+        .named("sample-controller")
+        .owns::<Deployment>()
+}
+
 async fn reconcile(foo: Obj<Foo>, cx: Context) -> Result<Action> {
     let spec = foo.decode()?.spec;
+    if spec.deployment_name.is_empty() {
+        // Trying again would not help: somebody has to write the name first.
+        return Ok(Action::done());
+    }
     let key = Key::new(foo.namespace(), &spec.deployment_name);
     let is_foreign = |found: &Obj<Deployment>| !found.meta().is_controlled_by(&foo.uid());
     if cx
@@ -119,12 +132,13 @@ async fn reconcile(foo: Obj<Foo>, cx: Context) -> Result<Action> {
 
 fn deployment_for(foo: &Obj<Foo>, spec: &FooSpec) -> Doc {
     let labels = doc!({ "app": "nginx", "controller": foo.name() });
+    let replicas = spec.replicas.map_or(Doc::NULL, |it| i64::from(it).into());
     doc!({
         "apiVersion": "apps/v1",
         "kind": "Deployment",
         "metadata": { "name": &*spec.deployment_name, "namespace": foo.namespace() },
         "spec": {
-            "replicas": i64::from(spec.replicas),
+            "replicas": replicas,
             "selector": { "matchLabels": labels.clone() },
             "template": {
                 "metadata": { "labels": labels },
@@ -140,11 +154,7 @@ async fn main() {
     // available.
     let cluster = Cluster::builder().controllers(["*"]).start().await;
     cluster.define(FOOS).await;
-    cluster.run(
-        Controller::of::<Foo>(reconcile)
-            .named("sample-controller")
-            .owns::<Deployment>(),
-    );
+    cluster.run(controller());
     let example = cluster.create_yaml(EXAMPLE).await.remove(0);
     let is_made = async |c: &Cluster| c.get::<Deployment>("default/example-foo").await.is_some();
     cluster.until(is_made).await;

@@ -136,7 +136,8 @@ fn owner(deployment: &Obj) -> Option<Key> {
     Some(Key::new(deployment.namespace(), &owner.name))
 }
 
-async fn run(client: RestClient, stop: &Shutdown, env: Env) -> Result<()> {
+/// Runs the controller until it is told to stop.
+pub(crate) async fn run(client: RestClient, stop: &Shutdown, env: Env) -> Result<()> {
     let broadcaster = EventBroadcaster::new(env.clone());
     broadcaster.start_sink(client.clone());
     let factory = InformerFactory::on(client.clone())

@@ -47,3 +47,4 @@ mod update;
 mod validation;
 mod watch;
 mod watch_list;
+mod workloads;

@@ -149,7 +149,7 @@ impl World {
         let world = Self::new(stage).await;
         world.cluster.run_with("the rest", |manager| {
             replicaset::add_to(manager, &replicaset::Options::default());
-            kubelet::add_to(manager);
+            kubelet::add_to(manager, Duration::ZERO);
         });
         world.create(deployment).await;
         for number in 0..controllers {
@@ -320,7 +320,7 @@ async fn collision(stage: Stage) -> Vec<Doc> {
     world.create(stage::replica_set(&name, 0)).await;
     world.cluster.run_with("the rest", |manager| {
         replicaset::add_to(manager, &replicaset::Options::default());
-        kubelet::add_to(manager);
+        kubelet::add_to(manager, Duration::ZERO);
     });
     world.create(deployment).await;
     world.start(CONTROLLER, |manager| {

@@ -5,7 +5,9 @@ use windlass_core::{Gvr, doc};
 
 use crate::{
     is_complete, rolling,
-    stage::{DEPLOYMENTS, PODS, SETS, Stage, deployment, number, on_both, replica_set, revision},
+    stage::{
+        DEPLOYMENTS, PODS, SETS, Stage, deployment, number, on_both, reason, replica_set, revision,
+    },
 };
 
 const NAMESPACES: Gvr = Gvr::constant("", "v1", "namespaces");
@@ -163,6 +165,8 @@ async fn a_longer_wait_for_readiness_reaches_the_set(stage: &Stage) {
     stage
         .until(async |s| counts(s).await == [4, 4, 0, 0, 4])
         .await;
+    let availability = async |s: &Stage| reason(&s.get(&DEPLOYMENTS, "web").await, "Available");
+    assert_eq!(availability(stage).await, "MinimumReplicasUnavailable");
     let long_ago = "2026-01-01T00:00:00Z"
         .parse::<windlass_core::Time>()
         .unwrap();
@@ -186,6 +190,7 @@ async fn a_longer_wait_for_readiness_reaches_the_set(stage: &Stage) {
     stage
         .until(async |s| counts(s).await == [4, 4, 4, 4, 0])
         .await;
+    assert_eq!(availability(stage).await, "MinimumReplicasAvailable");
     let sets = stage.sets().await;
     assert_eq!(sets.len(), 1);
     assert_eq!(number(&sets[0], "/spec/minReadySeconds"), 1);
@@ -262,7 +267,8 @@ async fn a_rollout_of_five_thousand_pods_never_leaves_its_bounds() {
     const REPLICAS: i64 = 5000;
     let stage = Stage::embedded("large").await;
     stage.run();
-    stage.run_kubelet();
+    // New pods do not help for a while: the controller goes as far as it may in both directions.
+    stage.run_slow_kubelet(std::time::Duration::from_secs(5));
     let percent = doc!({
         "type": "RollingUpdate",
         "rollingUpdate": { "maxSurge": "25%", "maxUnavailable": "25%" }
@@ -296,6 +302,12 @@ async fn a_rollout_of_five_thousand_pods_never_leaves_its_bounds() {
         "{} states were looked at",
         watched.looks
     );
+    let extremes = (watched.most, watched.least);
+    assert_eq!(
+        extremes,
+        (watched.max, watched.min),
+        "both bounds are reached"
+    );
     assert_eq!(stage.sizes().await, [0, REPLICAS]);
 }
 
@@ -309,6 +321,9 @@ struct Bounds {
     sizes: std::collections::HashMap<String, i64>,
     max: i64,
     min: i64,
+    /// The most pods that were asked for, and the fewest that were ready.
+    most: i64,
+    least: i64,
     looks: usize,
 }
 
@@ -342,6 +357,8 @@ impl Bounds {
             sizes: std::collections::HashMap::new(),
             max,
             min,
+            most: 0,
+            least: max,
             looks: 0,
         };
         pods.items.iter().for_each(|pod| bounds.pod(pod, false));
@@ -396,6 +413,7 @@ impl Bounds {
     fn check(&mut self) {
         self.looks += 1;
         let (count, sizes) = (self.replicas.len() as i64, self.sizes.values().sum::<i64>());
+        (self.most, self.least) = (self.most.max(sizes), self.least.min(self.ready));
         assert!(count <= self.max, "{count} pods");
         assert!(sizes <= self.max, "{sizes} pods are asked for");
         assert!(self.ready >= self.min, "{} pods are ready", self.ready);

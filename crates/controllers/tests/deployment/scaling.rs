@@ -15,6 +15,7 @@ on_both!(
     the_scale_subresource_scales,
     overlapping_deployments_do_not_meddle,
     a_paused_deployment_is_scaled_and_not_rolled_out,
+    pods_being_deleted_do_not_hold_a_scaling,
 );
 
 fn annotation(set: &Doc, name: &str) -> String {
@@ -60,8 +61,9 @@ async fn a_scale_and_a_new_template_at_once(stage: &Stage) {
         stage
             .until(async |s| {
                 let sets = s.sets().await;
-                let mut wanting = sets.iter().map(|set| annotation(set, "desired-replicas"));
-                wanting.next_back() == Some(wanted.clone())
+                // The one that goes and the one that comes; those before them are history.
+                let mut last = sets.iter().rev().take(2);
+                last.all(|set| annotation(set, "desired-replicas") == wanted)
             })
             .await;
         let sizes = stage.sizes().await;
@@ -139,6 +141,32 @@ async fn a_paused_deployment_is_scaled_and_not_rolled_out(stage: &Stage) {
     );
     stage.patch(&DEPLOYMENTS, "web", pause(false)).await;
     stage.until(async |s| s.sets().await.len() == 2).await;
+}
+
+async fn pods_being_deleted_do_not_hold_a_scaling(stage: &Stage) {
+    stage.run();
+    let template = crate::stage::template("web", "nginx:1", "node");
+    let rolling = rolling("web", 10, 3, 2).with("/spec/template", template);
+    stage.create(rolling.unwrap()).await;
+    stage.until(async |s| s.pods().await.len() == 10).await;
+    stage.make_all_ready().await;
+    stage.until_complete("web").await;
+    // Nobody ends the pods that are being deleted, and the new ones do not become ready.
+    stage.set_image("web", "nginx:2").await;
+    stage.until(async |s| s.sizes().await == [8, 5]).await;
+    let terminating = async |s: &Stage| {
+        let found = s.get(&DEPLOYMENTS, "web").await;
+        number(&found, "/status/terminatingReplicas")
+    };
+    stage.until(async |s| terminating(s).await == 2).await;
+    stage.settle().await;
+    stage.scale(&DEPLOYMENTS, "web", 20).await;
+    stage.until(async |s| s.sizes().await == [14, 9]).await;
+    stage
+        .until(async |s| number(&s.get(&DEPLOYMENTS, "web").await, "/status/replicas") == 23)
+        .await;
+    assert_eq!(terminating(stage).await, 2);
+    assert_eq!(stage.pods().await.len(), 25);
 }
 
 #[tokio::test(start_paused = true)]

@@ -11,4 +11,6 @@ mod embedded;
 mod faults;
 mod lag;
 mod real;
+#[path = "../support/real_cases.rs"]
+mod real_cases;
 mod world;

@@ -1,10 +1,15 @@
 //! What the namespace controller does on any server. Each case has a namespace of its own, in a
 //! cluster where a namespace controller runs.
 
+use std::time::Duration;
+
 use windlass_client::{Propagation, WriteOptions};
 use windlass_core::{Doc, Gvr, doc};
+use windlass_testing::Cluster;
 
-use crate::world::{CONFIG_MAPS, HELD, NAMESPACES, PODS, World, config_map, deployment, pod};
+use crate::world::{
+    CONFIG_MAPS, HELD, NAMESPACES, PODS, World, config_map, deployment, namespace, pod,
+};
 
 /// The conditions of a namespace that is removed, in their order.
 const CONDITIONS: [&str; 5] = [
@@ -166,6 +171,31 @@ pub(crate) async fn content_with_owners_goes_with_its_namespace(world: &World) {
         })
         .await;
     assert_eq!(world.find(&CONFIG_MAPS, "child").await, None);
+}
+
+/// Nine in ten of them within a time, and then the others.
+pub(crate) async fn a_hundred_namespaces_go_together(cluster: &Cluster, time: Duration) {
+    let mut all = Vec::new();
+    for number in 0..100 {
+        let object = namespace(&format!("many-{number}"));
+        let created = cluster.create_doc(&object).await;
+        let map = config_map("map").with("/metadata/namespace", created.meta().name());
+        cluster.create_doc(&map.unwrap()).await;
+        all.push(created);
+    }
+    for namespace in &all {
+        cluster.delete(namespace, Propagation::Background).await;
+    }
+    let left = async |cluster: &Cluster| {
+        let left = cluster.list_docs(&NAMESPACES, "", "").await;
+        let is_left = |it: &&Doc| it.meta().name().starts_with("many-");
+        left.iter().filter(is_left).count()
+    };
+    for at_most in [10, 0] {
+        cluster
+            .until_within(time, async |cluster| left(cluster).await <= at_most)
+            .await;
+    }
 }
 
 /// Calls a macro with the names of all cases.

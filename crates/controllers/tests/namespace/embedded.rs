@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
-use windlass_client::Propagation;
 use windlass_testing::Cluster;
 
 use crate::{
     cases::{self, each_case},
-    world::{NAMESPACES, World, config_map, control, namespace},
+    world::{World, config_map, control},
 };
 
 macro_rules! on_the_embedded_server {
@@ -41,33 +40,12 @@ async fn content_stays_until_every_server_knows_of_the_deletion() {
     assert!(after < Duration::from_secs(6), "{after:?}");
 }
 
+/// Upstream's bound for its test of a hundred namespaces.
+const TIME_FOR_MANY: Duration = Duration::from_secs(150);
+
 #[tokio::test(start_paused = true)]
 async fn a_hundred_namespaces_go_together() {
     let cluster = Cluster::start().await;
     control(&cluster);
-    let mut all = Vec::new();
-    for number in 0..100 {
-        let created = cluster
-            .create_doc(&namespace(&format!("ns-{number}")))
-            .await;
-        let map = config_map("map").with("/metadata/namespace", created.meta().name());
-        cluster.create_doc(&map.unwrap()).await;
-        all.push(created);
-    }
-    for namespace in &all {
-        cluster.delete(namespace, Propagation::Background).await;
-    }
-    let is_left = |name: &str| name.starts_with("ns-");
-    let left = async |cluster: &Cluster| {
-        let left = cluster.list_docs(&NAMESPACES, "", "").await;
-        left.iter().filter(|it| is_left(it.meta().name())).count()
-    };
-    cluster
-        .until_within(Duration::from_secs(150), async |cluster| {
-            left(cluster).await <= 10
-        })
-        .await;
-    cluster
-        .until(async |cluster| left(cluster).await == 0)
-        .await;
+    cases::a_hundred_namespaces_go_together(&cluster, TIME_FOR_MANY).await;
 }

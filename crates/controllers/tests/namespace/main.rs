@@ -9,4 +9,6 @@ mod calls;
 mod cases;
 mod embedded;
 mod real;
+#[path = "../support/real_cases.rs"]
+mod real_cases;
 mod world;

@@ -11,6 +11,7 @@ on_both!(
     a_plain_reference_becomes_the_managing_one,
     a_pod_of_another_owner_gets_a_second_reference,
     a_pod_that_somebody_manages_is_left_alone,
+    a_pod_that_the_set_manages_already_is_left_alone,
     a_relabelled_pod_is_released_and_taken_back,
 );
 
@@ -103,6 +104,22 @@ async fn a_pod_that_somebody_manages_is_left_alone(stage: &Stage) {
         number(&stage.get(&SETS, "web").await, "/status/replicas"),
         1
     );
+}
+
+async fn a_pod_that_the_set_manages_already_is_left_alone(stage: &Stage) {
+    let set = stage.create(replica_set("web", 1)).await;
+    let references = vec![owner_ref(&set, true)];
+    let pod = orphan("own", "web").with("/metadata/ownerReferences", references);
+    let before = stage.create(pod.unwrap()).await;
+    stage.run();
+    stage
+        .until(async |s| number(&s.get(&SETS, "web").await, "/status/replicas") == 1)
+        .await;
+    stage.settle().await;
+    // That it does not hold its owner's deletion is no reason to change it.
+    let pods = stage.pods().await;
+    assert_eq!(pods.len(), 1);
+    assert_eq!(pods[0].meta().revision(), before.meta().revision());
 }
 
 async fn a_relabelled_pod_is_released_and_taken_back(stage: &Stage) {

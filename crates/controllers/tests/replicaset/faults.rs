@@ -8,7 +8,7 @@ use http::Method;
 use windlass_client::Propagation;
 use windlass_controllers::replicaset::{self, Options};
 use windlass_core::{Doc, Uid, doc};
-use windlass_testing::{Seen, Simulation, Stage, World as Objects};
+use windlass_testing::{Call, Explored, Failure, Fault, Seen, Simulation, Stage, World as Objects};
 
 use crate::simulated::{LAG, World, explore_crashes, explore_faults, is_active, ready, survives};
 use crate::stage::{PODS, SETS, number, orphan, owner_ref, replica_set};
@@ -130,18 +130,24 @@ fn simulation(name: &str, most: usize) -> Simulation {
 
 impl World {
     fn control(&self, name: &str) {
-        self.start(name, |manager| {
-            replicaset::add_to(manager, &Options::default());
-        });
+        self.control_with(name, Options::default());
+    }
+
+    fn control_with(&self, name: &str, options: Options) {
+        self.start(name, move |manager| replicaset::add_to(manager, &options));
     }
 }
 
 /// From nothing to five pods that become ready.
 async fn grow(stage: Stage, controllers: usize) -> Vec<Doc> {
+    grow_with(stage, controllers, &Options::default()).await
+}
+
+async fn grow_with(stage: Stage, controllers: usize, options: &Options) -> Vec<Doc> {
     let world = World::new(&stage).await;
     world.create(replica_set("web", 0)).await;
     for number in 0..controllers {
-        world.control(&format!("{CONTROLLER}-{number}"));
+        world.control_with(&format!("{CONTROLLER}-{number}"), options.clone());
     }
     world.until_counted("web", 0, 0).await;
     world.scale(&SETS, "web", 5).await;
@@ -324,4 +330,39 @@ fn two_controllers_at_once_end_as_one_does() {
     let scenario = async |stage| grow(stage, 2).await;
     explore_crashes(&simulation, scenario);
     explore_faults(&simulation, scenario);
+}
+
+/// Every watch made to lag, one after the other, while a set grows under a controller that takes
+/// some care.
+fn growing_behind_time(options: &Options) -> Result<Explored, Failure> {
+    let scenario = async |stage| grow_with(stage, 1, options).await;
+    let (lag, is_watch) = ([Fault::Lag(LAG)], |call: &Call| call.is_watch);
+    let simulation = simulation("growing behind time", 5).ignore_counts();
+    simulation.fault_at_every_call(is_watch, &lag, scenario)
+}
+
+/// The bug that the guard and the expectations are there against: pods that the cache does not
+/// show yet are made again. Either of them is enough here.
+#[test]
+fn without_guard_and_expectations_a_pod_too_many_is_found() {
+    let careless = Options {
+        waits_for_caches: false,
+        has_expectations: false,
+        ..Options::default()
+    };
+    let found = growing_behind_time(&careless).unwrap_err().to_string();
+    let mut lines = found.lines().skip(1);
+    let (plan, problem) = (lines.next().unwrap(), lines.next().unwrap());
+    assert!(plan.starts_with("Lag("), "it takes a fault: {plan}");
+    let is_it = problem.contains("shop/web has ") && problem.contains(" pods");
+    assert!(is_it, "{problem}");
+
+    for (waits_for_caches, has_expectations) in [(true, false), (false, true), (true, true)] {
+        let options = Options {
+            waits_for_caches,
+            has_expectations,
+            ..Options::default()
+        };
+        growing_behind_time(&options).unwrap();
+    }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http::Method;
-use windlass_client::{DeleteOptions, Patch, WriteOptions};
+use windlass_client::{DeleteOptions, Patch, WatchOptions, WriteOptions};
 use windlass_controllers::replicaset::Options;
 use windlass_core::{Gvr, condition, doc};
 use windlass_testing::Fault;
@@ -211,20 +211,45 @@ async fn a_collection_can_be_deleted(stage: &Stage) {
     stage.until(async |s| s.sets().await.is_empty()).await;
 }
 
+/// A status can be read and written on its own by everybody, and whoever watches sees that.
 async fn conditions_of_others_survive(stage: &Stage) {
     stage.run();
     stage.create(replica_set("web", 1)).await;
     stage
         .until(async |s| number(&s.get(&SETS, "web").await, "/status/replicas") == 1)
         .await;
-    let status = doc!({ "conditions": [{ "type": "StatusPatched", "status": "True" }] });
-    stage.patch_status(&SETS, "web", status).await;
+    stage.settle().await;
+    let (api, options) = (stage.api(&SETS), WriteOptions::default());
+    let mut watch = api.watch(&WatchOptions::initial()).await.unwrap();
+    let mut until_seen = async |kind: &str| {
+        loop {
+            let event = watch.next().await.unwrap().unwrap();
+            if condition(event.object(), kind).is_some() {
+                return;
+            }
+        }
+    };
+    let now = api.get_part("web", "status").await.unwrap();
+    assert_eq!(number(&now, "/status/replicas"), 1);
+    let updated = doc!([{ "type": "StatusUpdate", "status": "True", "reason": "Test" }]);
+    let updated = now.with("/status/conditions", updated).unwrap();
+    api.update_part("web", "status", &updated, &options)
+        .await
+        .unwrap();
+    until_seen("StatusUpdate").await;
+    let patch = Patch::Strategic(doc!({
+        "status": { "conditions": [{ "type": "StatusPatched", "status": "True" }] }
+    }));
+    api.patch_status("web", &patch, &options).await.unwrap();
+    until_seen("StatusPatched").await;
     stage.scale(&SETS, "web", 2).await;
     stage
         .until(async |s| number(&s.get(&SETS, "web").await, "/status/replicas") == 2)
         .await;
     let set = stage.get(&SETS, "web").await;
-    assert!(condition(&set, "StatusPatched").is_some());
+    for kind in ["StatusUpdate", "StatusPatched"] {
+        assert!(condition(&set, kind).is_some(), "{kind}");
+    }
 }
 
 async fn a_replication_controller_keeps_its_pods(stage: &Stage) {

@@ -8,4 +8,6 @@
 mod cases;
 mod embedded;
 mod real;
+#[path = "../support/real_cases.rs"]
+mod real_cases;
 mod world;

@@ -1,48 +1,27 @@
 //! Every case on a real kube-apiserver, with this controller in place of Go's.
 
-use std::panic::AssertUnwindSafe;
-
-use futures_util::future::{FutureExt as _, LocalBoxFuture, join_all};
-use windlass_client::Config;
-use windlass_envtest::real_server;
-use windlass_testing::Cluster;
+use std::time::Duration;
 
 use crate::{
     cases::{self, each_case},
+    real_cases::{Case, all_hold, named_cases, real_cluster},
     world::{World, control},
 };
 
-type Case = for<'a> fn(&'a World) -> LocalBoxFuture<'a, ()>;
+/// How long a condition may take on a server whose clock is real.
+const PATIENCE: Duration = Duration::from_secs(60);
 
-macro_rules! all_cases {
-    ($($case:ident)*) => {
-        &[$((stringify!($case), (|world| cases::$case(world).boxed_local()) as Case),)*]
-    };
-}
-
-const CASES: &[(&str, Case)] = each_case!(all_cases);
+const CASES: &[(&str, Case<World>)] = each_case!(named_cases);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_case_holds_on_the_real_server() {
-    let Some(server) = real_server() else {
+    let Some(cluster) = real_cluster(PATIENCE).await else {
         return;
     };
-    let config = Config::from_file(server.kubeconfig()).await.unwrap();
-    let cluster = Cluster::builder().existing(config).start().await;
     let running = control(&cluster);
-    let runs = CASES.iter().enumerate().map(|(number, (name, case))| {
-        let cluster = cluster.clone();
-        async move {
-            let case = async {
-                let world = World::new(cluster, &format!("quota-{number}")).await;
-                case(&world).await;
-            };
-            // What went wrong is printed where it did; this says which others did, too.
-            let outcome = AssertUnwindSafe(case).catch_unwind().await;
-            outcome.err().map(|_| *name)
-        }
-    });
-    let failures: Vec<&str> = join_all(runs).await.into_iter().flatten().collect();
-    assert!(failures.is_empty(), "{failures:#?}");
+    all_hold(CASES, async |number| {
+        World::new(cluster.clone(), &format!("quota-{number}")).await
+    })
+    .await;
     running.stop().await;
 }

@@ -4,9 +4,10 @@ use std::{collections::BTreeSet, fmt::Write as _};
 
 use windlass_core::{Doc, Gvr, Kind, Object};
 
-use crate::stage::{DEPLOYMENTS, EVENTS, PODS, SETS, Stage, revision};
+use crate::stage::{CONFIG_MAPS, DEPLOYMENTS, EVENTS, PODS, SETS, Stage, revision};
 
 const CONTROLLERS: Gvr = Gvr::constant("", "v1", "replicationcontrollers");
+const NAMESPACES: Gvr = Gvr::constant("", "v1", "namespaces");
 
 /// Fields that no two runs have in common.
 const FLEETING: [&str; 11] = [
@@ -28,7 +29,11 @@ pub(crate) async fn picture(stage: &Stage) -> String {
     let names = Names::of(&stage.sets().await);
     let mut lines = BTreeSet::new();
     let mut text = String::new();
-    for resource in [DEPLOYMENTS, SETS, CONTROLLERS, PODS] {
+    let namespace = stage.cluster.find(&NAMESPACES, &stage.namespace).await;
+    if let Some(namespace) = namespace {
+        let _ = writeln!(text, "{}", names.normal(&namespace));
+    }
+    for resource in [DEPLOYMENTS, SETS, CONTROLLERS, PODS, CONFIG_MAPS] {
         let mut objects: Vec<String> = (stage.list(&resource).await.iter())
             .map(|object| names.normal(object))
             .collect();
@@ -95,7 +100,9 @@ impl Names {
             false => object.clone(),
         };
         let observed = object.at("/status/observedGeneration").as_i64();
-        let is_observed = is_pod || observed == Some(object.meta().generation());
+        let has_status = ["Deployment", "ReplicaSet", "ReplicationController"];
+        let has_status = has_status.contains(&object.str_at("/kind"));
+        let is_observed = !has_status || observed == Some(object.meta().generation());
         let flags = format!(
             "observed={is_observed} deleting={}",
             object.meta().is_deleting()

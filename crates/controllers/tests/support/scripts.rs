@@ -10,25 +10,26 @@ use crate::stage::{
     template,
 };
 
-type Playing<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
+pub(crate) type Playing<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
 /// Plays on a stage.
 pub(crate) type Script = fn(&Stage) -> Playing<'_>;
 
 const CONTROLLERS: Gvr = Gvr::constant("", "v1", "replicationcontrollers");
-const QUOTAS: Gvr = Gvr::constant("", "v1", "resourcequotas");
-const ROLLBACK: &str = "deprecated.deployment.rollback.to";
+pub(crate) const QUOTAS: Gvr = Gvr::constant("", "v1", "resourcequotas");
+pub(crate) const ROLLBACK: &str = "deprecated.deployment.rollback.to";
 
 macro_rules! scripts {
     ($($name:ident),+ $(,)?) => {
         vec![$((stringify!($name), {
-            fn play(stage: &Stage) -> Playing<'_> {
+            fn play(stage: &Stage) -> $crate::scripts::Playing<'_> {
                 Box::pin($name(stage))
             }
             play as Script
         })),+]
     };
 }
+pub(crate) use scripts;
 
 /// The scripts by name.
 pub(crate) fn all() -> Vec<(&'static str, Script)> {
@@ -56,7 +57,7 @@ pub(crate) fn all() -> Vec<(&'static str, Script)> {
     ]
 }
 
-async fn until_set(stage: &Stage, name: &str, replicas: i64, ready: i64) {
+pub(crate) async fn until_set(stage: &Stage, name: &str, replicas: i64, ready: i64) {
     stage
         .until(async |s| {
             let set = s.get(&SETS, name).await;
@@ -67,7 +68,7 @@ async fn until_set(stage: &Stage, name: &str, replicas: i64, ready: i64) {
         .await;
 }
 
-async fn until_complete(stage: &Stage) {
+pub(crate) async fn until_complete(stage: &Stage) {
     stage
         .until(async |s| {
             let found = s.get(&DEPLOYMENTS, "web").await;
@@ -81,14 +82,14 @@ async fn until_complete(stage: &Stage) {
         .await;
 }
 
-async fn set_image(stage: &Stage, image: &str) {
+pub(crate) async fn set_image(stage: &Stage, image: &str) {
     let patch = doc!({
         "spec": { "template": { "spec": { "containers": [{ "name": "c", "image": image }] } } }
     });
     stage.patch(&DEPLOYMENTS, "web", patch).await;
 }
 
-fn rolling(replicas: i64, surge: i64, unavailable: i64) -> Doc {
+pub(crate) fn rolling(replicas: i64, surge: i64, unavailable: i64) -> Doc {
     let strategy = doc!({
         "type": "RollingUpdate",
         "rollingUpdate": { "maxSurge": surge, "maxUnavailable": unavailable }
@@ -98,7 +99,7 @@ fn rolling(replicas: i64, surge: i64, unavailable: i64) -> Doc {
         .unwrap()
 }
 
-async fn sizes(stage: &Stage) -> Vec<i64> {
+pub(crate) async fn sizes(stage: &Stage) -> Vec<i64> {
     let sets = stage.sets().await;
     sets.iter()
         .map(|set| number(set, "/spec/replicas"))

@@ -16,6 +16,7 @@ use windlass_testing::{Call, Cluster, Fault, Faults, Running};
 pub(crate) const PODS: Gvr = Gvr::constant("", "v1", "pods");
 pub(crate) const SETS: Gvr = Gvr::constant("apps", "v1", "replicasets");
 pub(crate) const DEPLOYMENTS: Gvr = Gvr::constant("apps", "v1", "deployments");
+pub(crate) const CONFIG_MAPS: Gvr = Gvr::constant("", "v1", "configmaps");
 pub(crate) const EVENTS: Gvr = Gvr::constant("", "v1", "events");
 
 /// How long a real server may take for anything here.

@@ -84,3 +84,36 @@ async fn forgetting_a_key_drops_its_children() {
     expectations.deletion_observed(&key(), &"a".into());
     assert_eq!(expectations.pending(&key()), None);
 }
+
+/// More is seen than was expected, by many at once: nothing is lost and nothing gets stuck.
+#[test]
+fn what_many_observe_at_once_is_counted_once_each() {
+    let expectations = Expectations::new();
+    expectations.set(&key(), 10, 30);
+    std::thread::scope(|scope| {
+        for _ in 0..11 {
+            scope.spawn(|| expectations.creation_observed(&key()));
+        }
+    });
+    assert_eq!(expectations.pending(&key()), Some((-1, 30)));
+    assert!(!expectations.is_satisfied(&key()), "deletions are awaited");
+    std::thread::scope(|scope| {
+        for _ in 0..31 {
+            scope.spawn(|| expectations.deletion_observed(&key()));
+        }
+    });
+    assert_eq!(expectations.pending(&key()), Some((-1, -1)));
+    assert!(expectations.is_satisfied(&key()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn children_that_are_expected_later_take_the_place_of_the_others() {
+    let expectations = UidExpectations::new();
+    expectations.expect_deletions(&key(), ["a".into(), "b".into()]);
+    expectations.expect_deletions(&key(), ["c".into()]);
+    expectations.deletion_observed(&key(), &"a".into());
+    assert_eq!(expectations.pending_deletions(&key()), 1);
+    assert!(!expectations.is_satisfied(&key()));
+    expectations.deletion_observed(&key(), &"c".into());
+    assert!(expectations.is_satisfied(&key()));
+}

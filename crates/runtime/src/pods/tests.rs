@@ -133,6 +133,77 @@ fn pods_go_in_one_order_however_they_are_shuffled() {
     }
 }
 
+/// One of few values.
+fn any<'a>(env: &Env, values: &[&'a str]) -> &'a str {
+    let count = u64::try_from(values.len()).unwrap();
+    values[usize::try_from(env.random_below(count)).unwrap()]
+}
+
+/// A pod in any state, and how many related ones are on its node.
+fn any_pod(env: &Env, at: usize) -> (Doc, usize) {
+    let times = [
+        "",
+        "2026-01-30T22:00:00Z",
+        "2026-01-30T19:00:00Z",
+        "2026-01-01T00:00:00Z",
+    ];
+    let pod = match any(env, &["ready", "not"]) {
+        "ready" => ready_at(any(env, &times)),
+        _ => in_phase(any(env, &["Pending", "Unknown", "Running", ""])),
+    };
+    let annotations = doc!({ POD_DELETION_COST: (any(env, &["", "-1", "0", "1", "x"])) });
+    let restarts = i64::try_from(env.random_below(3)).unwrap();
+    let status = doc!({ "name": "web", "restartCount": restarts });
+    let pod = pod
+        .with("/spec/nodeName", any(env, &["", "n1"]))
+        .and_then(|pod| pod.with("/metadata/annotations", annotations))
+        .and_then(|pod| pod.with("/status/containerStatuses", vec![status]))
+        .and_then(|pod| pod.with("/metadata/creationTimestamp", any(env, &times[1..])))
+        .and_then(|pod| pod.with("/metadata/uid", format!("u{at}")));
+    (pod.unwrap(), usize::try_from(env.random_below(3)).unwrap())
+}
+
+#[test]
+fn any_pods_go_in_one_order() {
+    for seed in 0..1000 {
+        let env = Env::seeded(seed);
+        let count = usize::try_from(2 + env.random_below(30)).unwrap();
+        let mut pods: Vec<_> = (0..count).map(|at| any_pod(&env, at)).collect();
+        let rank = |(pod, related): &(Doc, usize)| DeletionRank::of(pod, *related, now());
+        pods.sort_by_cached_key(rank);
+        let expected = pods.clone();
+        pods.reverse();
+        let at = usize::try_from(env.random_below(count as u64)).unwrap();
+        pods.rotate_left(at);
+        pods.sort_by_cached_key(rank);
+        assert_eq!(pods, expected, "seed {seed}");
+    }
+}
+
+/// How long ago a pod became ready counts by powers of two.
+#[test]
+fn pods_that_are_about_equally_old_go_by_their_uid() {
+    let pod = |hour: u8, uid: &str| {
+        let ready = ready_at(&format!("2026-01-30T{hour}:00:00Z"));
+        ready.with("/metadata/uid", uid).unwrap()
+    };
+    let rank = |pod: &Doc| DeletionRank::of(pod, 0, now());
+    let (two, five, eight) = (pod(22, "z"), pod(19, "y"), pod(16, "x"));
+    assert!(rank(&two) < rank(&five), "two hours and five");
+    assert!(rank(&eight) < rank(&five), "five hours and eight are alike");
+    assert!(rank(&pod(16, "z")) > rank(&five));
+}
+
+#[test]
+fn a_pod_without_a_node_goes_first_however_crowded_the_nodes_are() {
+    let free = in_phase("Pending");
+    let bound = free.with("/spec/nodeName", "n1").unwrap();
+    for (related, others) in [(0, 9), (9, 0)] {
+        let of = |pod: &Doc, related| DeletionRank::of(pod, related, now());
+        assert!(of(&free, related) < of(&bound, others));
+    }
+}
+
 #[test]
 fn crowded_nodes_and_lower_costs_give_up_their_pods_first() {
     let pod = ready_at("2026-01-01T00:00:00Z");

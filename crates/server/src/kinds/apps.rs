@@ -106,7 +106,15 @@ impl Hooks for Deployments {
             ("availableReplicas", "replicas"),
             ("availableReplicas", "readyReplicas"),
         ];
-        workload::validate_counts(new, COUNTS, &bounds, errors);
+        let counts = [
+            COUNTS,
+            &[
+                "unavailableReplicas",
+                "terminatingReplicas",
+                "collisionCount",
+            ],
+        ];
+        workload::validate_counts(new, &counts.concat(), &bounds, errors);
         let count = |object: &Doc| object.at("/status/collisionCount").as_i64();
         if let Some(before) = count(old)
             && count(new).is_none_or(|after| after < before)
@@ -188,15 +196,18 @@ fn int_or_percent(
     let value = object.get(key)?;
     let parsed = pod_spec::int_or_percent(value);
     let scaled = parsed.as_ref().map(|parsed| parsed.scaled_up(100));
+    let is_signed = value
+        .as_str()
+        .is_some_and(|text| text.starts_with(['-', '+']));
     match scaled {
-        Some(Ok(scaled)) if scaled < 0 => {
+        Some(Ok(scaled)) if scaled < 0 && !is_signed => {
             errors.invalid(
                 &path.child(key),
                 value,
                 "must be greater than or equal to 0",
             );
         }
-        Some(Ok(_)) => return parsed,
+        Some(Ok(_)) if !is_signed => return parsed,
         _ => {
             let detail = "a valid percent string must be a numeric string followed by an ending \
                           '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')";
@@ -238,6 +249,7 @@ impl Hooks for ReplicaSets {
             "readyReplicas",
             "availableReplicas",
             "observedGeneration",
+            "terminatingReplicas",
         ];
         let bounds = [
             ("fullyLabeledReplicas", "replicas"),

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use windlass_core::{Doc, Env, Memo, Object, Quantity, doc, names};
 
 use super::fields::{Fields, edit};
-use super::pod_spec;
+use super::{pod_annotations, pod_spec};
 use crate::field::{FieldErrors, FieldPath};
 use crate::registry::Hooks;
 use crate::rest::{cut, put};
@@ -36,6 +36,8 @@ thread_local! {
 }
 
 const NODE_NAME: &str = "nodeName";
+
+const HUGE_PAGES: &str = "hugepages-";
 
 /// A spec as it would be on any node, since pods of one template differ in nothing else. A name
 /// that no node can have stays.
@@ -112,6 +114,8 @@ impl Hooks for Pods {
     }
 
     fn validate(&self, pod: &Doc, errors: &mut FieldErrors) {
+        let annotations = FieldPath::new("metadata").child("annotations");
+        pod_annotations::validate(pod, &annotations, errors);
         let spec = pod.at("/spec");
         let anywhere = on_any_node(spec);
         if VALID.with_borrow(|known| known.get(&anywhere)).is_some() {
@@ -119,6 +123,7 @@ impl Hooks for Pods {
         }
         let mut found = FieldErrors::default();
         pod_spec::validate_spec(spec, &FieldPath::new("spec"), &mut found);
+        validate_tokens(spec, &mut found);
         if found.is_empty() {
             VALID.with_borrow_mut(|known| known.put(anywhere, ()));
         }
@@ -195,7 +200,59 @@ fn default_spec(spec: &Doc) -> Doc {
         for list in ["containers", "initContainers"] {
             spec.each(list, |container| default_container(container, on_host));
         }
+        default_pod_requests(spec);
     })
+}
+
+/// Resources that a pod may have as a whole.
+fn is_of_pods(name: &str) -> bool {
+    matches!(name, "cpu" | "memory") || name.starts_with(HUGE_PAGES)
+}
+
+/// A pod that is limited as a whole requests what its containers request together, and up to its
+/// limits what they do not request.
+fn default_pod_requests(spec: &mut Fields) {
+    let resources = spec.get("resources").cloned().unwrap_or_default();
+    let Some(limits) = resources.at("/limits").as_object().cloned() else {
+        return;
+    };
+    if limits.is_empty() {
+        return;
+    }
+    let keys = ["containers", "initContainers"];
+    let lists = keys.map(|key| spec.get(key).cloned().unwrap_or_default());
+    let containers = doc!({ "spec": { "containers": (&lists[0]), "initContainers": (&lists[1]) } });
+    let together = windlass_core::pod_amounts(&containers, "requests");
+    let requests = resources.get("requests").cloned();
+    let requests = edit(&requests.unwrap_or_else(Doc::empty_object), |requests| {
+        for (name, amount) in &together {
+            if matches!(&**name, "cpu" | "memory") {
+                requests.default(name, amount.to_string());
+            }
+        }
+        for (name, limit) in limits.iter().filter(|(name, _)| is_of_pods(name)) {
+            requests.default(name, limit);
+        }
+    });
+    if requests.as_object().is_some_and(|it| !it.is_empty()) {
+        spec.set("resources", put(resources, "/requests", requests));
+    }
+}
+
+/// Finds tokens of a service account that a pod does not have.
+fn validate_tokens(spec: &Doc, errors: &mut FieldErrors) {
+    if !spec.str_at("/serviceAccountName").is_empty() {
+        return;
+    }
+    let path = FieldPath::new("spec").child("volumes");
+    for (index, volume) in spec.at("/volumes").items().iter().enumerate() {
+        let path = path.index(index).child("projected").child("sources");
+        let sources = volume.at("/projected/sources").items().iter().enumerate();
+        for (index, _) in sources.filter(|(_, it)| !it.at("/serviceAccountToken").is_null()) {
+            let detail = "must not be specified when serviceAccountName is not set";
+            errors.forbidden(&path.index(index).child("serviceAccountToken"), detail);
+        }
+    }
 }
 
 /// The one address and the list of addresses say the same.
@@ -247,15 +304,23 @@ fn default_requests(resources: &mut Fields) {
     }
 }
 
-/// How well a pod's resources are assured.
+/// How well a pod's resources are assured: those of the pod as a whole if it has any, else those of
+/// its containers.
 fn quality_class(pod: &Doc) -> &'static str {
     let mut is_guaranteed = true;
     let mut has_any = false;
+    let whole = pod.at("/spec/resources");
     let lists = [pod.at("/spec/containers"), pod.at("/spec/initContainers")];
-    for container in lists.iter().flat_map(|list| list.items()) {
+    let of_containers = lists.iter().flat_map(|list| list.items());
+    let of_containers = of_containers.map(|container| container.at("/resources"));
+    let all: Vec<&Doc> = match whole.is_null() {
+        true => of_containers.collect(),
+        false => vec![whole],
+    };
+    for resources in all {
         for name in ["cpu", "memory"] {
             let amount = |kind: &str| {
-                let value = container.at(&format!("/resources/{kind}/{name}"));
+                let value = resources.at(&format!("/{kind}/{name}"));
                 value
                     .as_str()
                     .and_then(|text| text.parse::<Quantity>().ok())

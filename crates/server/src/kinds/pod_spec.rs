@@ -281,6 +281,7 @@ pub(super) fn validate_template(template: &Doc, path: &FieldPath, errors: &mut F
         template.at("/metadata/labels"),
         errors,
     );
+    super::pod_annotations::validate(template, &path.child("annotations"), errors);
     validate_spec(template.at("/spec"), &path.child("spec"), errors);
 }
 

@@ -166,6 +166,7 @@ async fn mirror_pod_has_no_account() {
     let api = Api::with_accounts().await;
     let mirror = doc!({ "kubernetes.io/config.mirror": "x" });
     let object = with(pod("a"), "/metadata/annotations", mirror);
+    let object = with(object, "/spec/nodeName", "n1");
     let made = made(&api, &object).await;
     assert_eq!(made.at("/spec/serviceAccountName"), &Doc::NULL);
 }

@@ -1,8 +1,10 @@
 //! Create.
 
-use windlass_core::doc;
+use http::{HeaderValue, Method};
+use windlass_core::{Env, doc};
+use windlass_server::{Server, ServerOptions, User};
 
-use crate::support::{Api, CONFIG_MAPS, PODS, config_map, pod};
+use crate::support::{Answer, Api, CONFIG_MAPS, PODS, config_map, pod, request};
 
 #[tokio::test]
 async fn a_new_object_gets_what_only_the_server_sets() {
@@ -57,6 +59,60 @@ async fn a_generated_name_has_the_base_and_five_characters() {
     let name = created.str_at("/metadata/name");
     assert!(name.starts_with("web-") && name.len() == 9, "{name}");
     assert_eq!(created.str_at("/metadata/generateName"), "web-");
+}
+
+/// Begins where the server began before: what is random repeats itself.
+async fn restarted(directory: &std::path::Path) -> Server {
+    let options = ServerOptions::directory(Env::seeded(1), directory);
+    Server::open(options).await.unwrap()
+}
+
+/// Lets the server make a name. That the request has an id already, the server need not make one.
+async fn generated(server: &Server) -> Answer {
+    let object = doc!({ "metadata": { "generateName": "web-" } });
+    let mut asked = request(
+        Method::POST,
+        CONFIG_MAPS,
+        "application/json",
+        object.to_json(),
+    );
+    let id = HeaderValue::from_static("00000000-0000-4000-8000-000000000000");
+    asked.headers_mut().insert("audit-id", id);
+    Api::of(server.clone(), User::admin()).send(asked).await
+}
+
+#[tokio::test]
+async fn a_generated_name_that_is_taken_is_made_again_up_to_eight_times() {
+    let directory = tempfile::tempdir().unwrap();
+    // The first start makes the objects that every server has.
+    restarted(directory.path()).await.close();
+    let mut names = Vec::new();
+    let server = restarted(directory.path()).await;
+    for _ in 0..7 {
+        let created = generated(&server).await.expect(201);
+        names.push(created.str_at("/metadata/name").to_owned());
+    }
+    server.close();
+    drop(server);
+
+    let server = restarted(directory.path()).await;
+    let eighth = generated(&server).await.expect(201);
+    assert!(!names.contains(&eighth.str_at("/metadata/name").to_owned()));
+    server.close();
+    drop(server);
+
+    // Now all of the first eight are taken.
+    let server = restarted(directory.path()).await;
+    let refused = generated(&server).await;
+    let name = eighth.str_at("/metadata/name");
+    assert_eq!(
+        refused.refused(409, "AlreadyExists"),
+        format!(
+            "configmaps \"{name}\" already exists, the server was not able to generate a unique \
+             name for the object"
+        )
+    );
+    generated(&server).await.expect(201);
 }
 
 #[tokio::test]
