@@ -5,6 +5,8 @@
 //! take and give [`Doc`]s instead, so that an object crosses without being written and parsed.
 //! Layers for faults, recording and the like wrap a transport with [`Transport::layer`].
 
+mod ahead;
+mod batch;
 mod body;
 mod lanes;
 mod wire;

@@ -16,6 +16,8 @@ use kube_client::client::ConfigExt;
 use tower::util::BoxCloneSyncService;
 use tower::{Layer, Service, ServiceExt};
 
+use super::ahead::ReadAhead;
+use super::batch::WriteBatch;
 use super::lanes::{Lane, Lanes};
 use super::{BoxError, Transport};
 use crate::config::{ConfigError, redact};
@@ -110,7 +112,10 @@ where
             .map_err(|_| ConfigError::server_name(name))?;
         builder = builder.with_server_name_resolver(FixedServerNameResolver::new(name));
     }
-    let connector = builder.enable_all_versions().wrap_connector(connector);
+    let connector = builder
+        .enable_all_versions()
+        .wrap_connector(connector.map_response(ReadAhead::new))
+        .map_response(WriteBatch::new);
     Ok(Lanes::new(move || lane(connector.clone())))
 }
 
