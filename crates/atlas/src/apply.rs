@@ -12,6 +12,7 @@
 mod cap;
 mod collect;
 mod compare;
+mod created;
 mod deduced;
 mod element;
 mod encode;
@@ -27,6 +28,7 @@ mod remove;
 mod scale;
 mod schema;
 mod set;
+mod tree;
 mod validate;
 
 pub use cap::MANAGERS_LIMIT;

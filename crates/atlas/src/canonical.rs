@@ -1,22 +1,30 @@
 //! Objects as upstream writes them.
 
 use std::cell::RefCell;
+use std::thread::LocalKey;
 
 use windlass_core::{Doc, Kind, Memo, Object, Quantity, Str};
 
 use crate::table::{Field, Shape, Type};
 use crate::zero::{is_left_out, is_scalar, zero};
 
-/// Values whose canonical form a thread remembers, before it forgets all of them.
-const KNOWN_LIMIT: usize = 1024;
+/// Specs whose canonical form a thread remembers, before it forgets all of them.
+const SPECS_LIMIT: usize = 8192;
+/// The same of lists.
+const LISTS_LIMIT: usize = 1024;
 /// The field whose canonical form is remembered as a whole.
 const SPEC: &str = "spec";
 
 thread_local! {
-    /// The canonical form of specs and of lists of objects, by their shape: pods of one template
-    /// come one after the other, and a pod is written several times with the same spec.
-    static KNOWN: RefCell<Memo<(usize, Doc), Doc>> = RefCell::new(Memo::new(KNOWN_LIMIT));
+    /// The canonical form of specs, by their shape: an object is written several times with the
+    /// same spec.
+    static SPECS: RefCell<Known> = RefCell::new(Memo::new(SPECS_LIMIT));
+    /// The same of lists of objects, of which a spec has many: pods of one template come one after
+    /// the other, each with a spec that differs in a plain field at most.
+    static LISTS: RefCell<Known> = RefCell::new(Memo::new(LISTS_LIMIT));
 }
+
+type Known = Memo<(usize, Doc), Doc>;
 
 /// An object as upstream's typed form of it would be written: unknown fields are gone, empty ones
 /// are left out or stand there as zero, and quantities have their canonical form.
@@ -53,7 +61,7 @@ fn collect(of: &'static Type, object: &Object, out: &mut Vec<(Str, Doc)>) {
         let value = match given {
             Some(value) if field.name() == SPEC => {
                 let shape = field.shape();
-                Some(remembered(shape, value, || convert(shape, value)))
+                Some(remembered(&SPECS, shape, value, || convert(shape, value)))
             }
             Some(value) => Some(convert(field.shape(), value)),
             None => absent(field),
@@ -97,7 +105,7 @@ fn convert(shape: &'static Shape, value: &Doc) -> Doc {
                 }
             };
             match **inner {
-                Shape::Message(_) => remembered(shape, value, convert_all),
+                Shape::Message(_) => remembered(&LISTS, shape, value, convert_all),
                 _ => convert_all(),
             }
         }
@@ -116,13 +124,18 @@ fn convert(shape: &'static Shape, value: &Doc) -> Doc {
 }
 
 /// The canonical form of a value, worked out only if it is new.
-fn remembered(shape: &'static Shape, value: &Doc, convert: impl FnOnce() -> Doc) -> Doc {
+fn remembered(
+    memory: &'static LocalKey<RefCell<Known>>,
+    shape: &'static Shape,
+    value: &Doc,
+    convert: impl FnOnce() -> Doc,
+) -> Doc {
     let key = (std::ptr::from_ref(shape).addr(), value.clone());
-    if let Some(known) = KNOWN.with_borrow(|known| known.get(&key)) {
+    if let Some(known) = memory.with_borrow(|known| known.get(&key)) {
         return known;
     }
     let converted = convert();
-    KNOWN.with_borrow_mut(|known| known.put(key, converted.clone()));
+    memory.with_borrow_mut(|known| known.put(key, converted.clone()));
     converted
 }
 

@@ -1,12 +1,10 @@
 //! The limit on the number of managers.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use windlass_core::Time;
 
-use super::entries::{Manager, Managers, Operation, Owned};
-use super::set::FieldSet;
+use super::entries::{Manager, Managers, Operation};
 
 /// How many managers that update, rather than apply, are kept apart.
 pub const MANAGERS_LIMIT: usize = 10;
@@ -49,15 +47,8 @@ fn join(managers: &mut Managers, first: &Manager, next: &Manager) {
     let older = managers.remove(&bucket).or_else(|| managers.remove(first));
     let newer = managers.remove(next).or_else(|| older.clone());
     if let (Some(older), Some(newer)) = (older, newer) {
-        let set = FieldSet::clone(&newer.set).union(&older.set);
-        let source = None;
-        managers.insert(
-            bucket,
-            Owned {
-                set: Arc::new(set),
-                source,
-                ..newer
-            },
-        );
+        let mut joined = newer;
+        joined.gain(&older.set());
+        managers.insert(bucket, joined);
     }
 }

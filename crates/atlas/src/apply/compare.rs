@@ -179,7 +179,7 @@ impl Walk {
 }
 
 /// Equality of values, in which a whole number equals the same float.
-fn is_same(a: &Doc, b: &Doc) -> bool {
+pub(super) fn is_same(a: &Doc, b: &Doc) -> bool {
     match (a.kind(), b.kind()) {
         (Kind::Int(_) | Kind::UInt(_), Kind::Float(_))
         | (Kind::Float(_), Kind::Int(_) | Kind::UInt(_)) => a.as_f64() == b.as_f64(),

@@ -6,7 +6,7 @@ use super::element::{PathElement, Scalar};
 use super::set::FieldSet;
 
 /// The key that says that the object it is in is itself a member.
-const SELF: &str = ".";
+pub(super) const SELF: &str = ".";
 
 /// A tree is not a field set.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -17,27 +17,29 @@ impl FieldSet {
     /// The set as `FieldsV1`.
     #[must_use]
     pub fn encode(&self) -> Doc {
-        let mut fields: Vec<(Str, Doc)> = Vec::new();
-        for step in &self.members {
-            if !self.children.contains_key(step) {
-                fields.push((encode_step(step), Doc::empty_object()));
-            }
-        }
-        for (step, child) in &self.children {
-            let mut inner = child.encode();
-            if self.members.contains(step)
-                && let Some(object) = inner.as_object()
-            {
-                inner = object.with(SELF, Doc::empty_object()).into();
-            }
-            fields.push((encode_step(step), inner));
-        }
-        Object::new(fields).into()
+        encode_steps(self).into()
     }
 
     /// Reads `FieldsV1`.
     pub fn decode(tree: &Doc) -> Result<Self, FieldsError> {
         decode_level(tree, DEPTH_LIMIT).map(|(set, _)| set)
+    }
+}
+
+/// The set as it stands below a node.
+pub(super) fn encode_steps(set: &FieldSet) -> Object {
+    let fields = set.steps().map(|(step, is_member, child)| {
+        let below = child.map_or_else(Object::empty, encode_steps);
+        (encode_step(step), joined(below, is_member).into())
+    });
+    Object::new(fields.collect())
+}
+
+/// A node with what is below it, which says whether it is a member itself.
+pub(super) fn joined(below: Object, is_member: bool) -> Object {
+    match is_member && !below.is_empty() {
+        true => below.with(SELF, Doc::empty_object()),
+        false => below,
     }
 }
 
@@ -69,7 +71,7 @@ fn decode_level(tree: &Doc, depth: usize) -> Result<(FieldSet, bool), FieldsErro
     Ok((set, is_member))
 }
 
-fn encode_step(step: &PathElement) -> Str {
+pub(super) fn encode_step(step: &PathElement) -> Str {
     let text = match step {
         PathElement::Field(name) => format!("f:{name}"),
         PathElement::Key(fields) => {

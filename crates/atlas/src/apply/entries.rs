@@ -9,6 +9,7 @@ use windlass_core::{Doc, Memo, Object, Time, quote};
 
 use super::encode::FieldsError;
 use super::set::FieldSet;
+use super::tree;
 
 /// Sets that a thread remembers. That of a pod takes a hundred kilobytes.
 const KNOWN_LIMIT: usize = 128;
@@ -58,31 +59,81 @@ pub(super) enum Operation {
 }
 
 /// The fields of one manager.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(super) struct Owned {
-    pub(super) set: Arc<FieldSet>,
+    fields: Fields,
     pub(super) api_version: String,
     pub(super) time: Option<Time>,
-    /// The set as it was read, while it is unchanged.
-    pub(super) source: Option<Doc>,
+}
+
+/// A set of fields, in the form in which it was found for as long as that serves.
+#[derive(Clone, Debug)]
+enum Fields {
+    /// A canonical tree.
+    Tree(Object),
+    /// A set, and what it was read from while it is unchanged.
+    Set(Arc<FieldSet>, Option<Doc>),
 }
 
 impl Owned {
     /// A set that was not read from anywhere.
     pub(super) fn new(set: FieldSet, api_version: &str, time: Option<Time>) -> Self {
         Self {
-            set: Arc::new(set),
+            fields: Fields::Set(Arc::new(set), None),
             api_version: api_version.to_owned(),
             time,
-            source: None,
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        match &self.fields {
+            Fields::Tree(tree) => tree.is_empty(),
+            Fields::Set(set, _) => set.is_empty(),
+        }
+    }
+
+    pub(super) fn set(&self) -> Arc<FieldSet> {
+        match &self.fields {
+            Fields::Tree(tree) => {
+                read_set(&tree.clone().into()).expect("invariant: a canonical tree can be read")
+            }
+            Fields::Set(set, _) => set.clone(),
         }
     }
 
     /// Takes fields away.
     pub(super) fn lose(&mut self, fields: &FieldSet) {
-        if self.set.intersects(fields) {
-            self.set = Arc::new(self.set.difference(fields));
-            self.source = None;
+        match &mut self.fields {
+            Fields::Tree(tree) if tree::has_plain_steps(fields) => {
+                *tree = tree::without(tree, fields);
+            }
+            _ => {
+                let set = self.set();
+                if set.intersects(fields) {
+                    self.fields = Fields::Set(Arc::new(set.difference(fields)), None);
+                }
+            }
+        }
+    }
+
+    /// Adds fields.
+    pub(super) fn gain(&mut self, fields: &FieldSet) {
+        match &mut self.fields {
+            Fields::Tree(tree) if tree::has_plain_steps(fields) => {
+                *tree = tree::with(tree, fields);
+            }
+            _ => {
+                let set = Arc::unwrap_or_clone(self.set());
+                self.fields = Fields::Set(Arc::new(set.union(fields)), None);
+            }
+        }
+    }
+
+    pub(super) fn encode(&self) -> Doc {
+        match &self.fields {
+            Fields::Tree(tree) => tree.clone().into(),
+            Fields::Set(_, Some(source)) => source.clone(),
+            Fields::Set(set, None) => set.encode(),
         }
     }
 }
@@ -138,17 +189,22 @@ pub(super) fn decode(entries: &[Doc]) -> Result<Managers, ManagedFieldsError> {
             subresource: entry.str_at("/subresource").to_owned(),
         };
         let owned = Owned {
-            set: match entry.at("/fieldsV1") {
-                none if none.is_null() => Arc::default(),
-                tree => read_set(tree)?,
-            },
+            fields: read_fields(entry.at("/fieldsV1"))?,
             api_version,
             time: read_time(entry.str_at("/time"))?,
-            source: Some(entry.at("/fieldsV1").clone()).filter(|tree| !tree.is_null()),
         };
         managers.insert(manager, owned);
     }
     Ok(managers)
+}
+
+/// The fields in the form of `FieldsV1`.
+fn read_fields(tree: &Doc) -> Result<Fields, FieldsError> {
+    match tree.as_object() {
+        _ if tree.is_null() => Ok(Fields::Set(Arc::default(), None)),
+        Some(object) if tree::is_canonical(tree) => Ok(Fields::Tree(object.clone())),
+        _ => Ok(Fields::Set(read_set(tree)?, Some(tree.clone()))),
+    }
 }
 
 /// The set in the form of `FieldsV1`, read only if it is new.
@@ -181,11 +237,9 @@ pub(super) fn encode(managers: &Managers) -> Vec<Doc> {
         } = manager;
         (manager.operation, seconds, name, api_version, subresource)
     });
-    let entries = sorted.into_iter().map(|(manager, owned)| {
-        let fields = owned.source.clone();
-        let fields = fields.unwrap_or_else(|| owned.set.encode());
-        entry(manager, &owned.api_version, fields, owned.time)
-    });
+    let entries = sorted
+        .into_iter()
+        .map(|(manager, owned)| entry(manager, &owned.api_version, owned.encode(), owned.time));
     entries.collect()
 }
 

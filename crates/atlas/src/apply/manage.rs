@@ -1,12 +1,13 @@
 //! Writes, and what they do to the fields of their manager and of others.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 use windlass_core::{Doc, Object, Time};
 
 use super::cap::cap;
 use super::collect::fields_of;
 use super::compare::Comparison;
+use super::created;
 use super::entries::{self, Manager, Managers, Operation, Owned};
 use super::error::{ApplyError, Conflict};
 use super::last_applied;
@@ -15,6 +16,7 @@ use super::merge::merge;
 use super::remove::remove;
 use super::schema::Schema;
 use super::set::FieldSet;
+use super::tree;
 use super::validate::faults_of;
 
 /// Who holds the fields of an object that was not tracked before it was first applied to.
@@ -122,11 +124,11 @@ fn merge_in<S: Schema>(
     let result = schema.canonical(&merged);
     // An empty list in the configuration, say, makes no difference to the object. Upstream stamps
     // such an entry, and then does not write what differs in the stamp alone.
-    let is_same = result == live && last.is_some_and(|last| last.set == owned.set);
+    let is_same = result == live && last.is_some_and(|last| last.set() == owned.set());
     if merged != live && !is_same {
         owned.time = Some(write.time);
     }
-    if !owned.set.is_empty() {
+    if !owned.is_empty() {
         managers.insert(me, owned);
     }
     Ok(with_managed_fields(&result, &managers))
@@ -161,24 +163,32 @@ pub fn track<S: Schema>(schema: S, live: Option<&Doc>, new: &Doc, write: &Write<
 /// Attributes all of a new object to who made it, as [`track`] without a live object does; what
 /// objects like it set is taken from the memory.
 pub fn create<S: Schema>(schema: S, new: &Doc, write: &Write<'_>, memory: &Creations) -> Doc {
-    let essence = memo::essence(new, NEVER_OWNED_FIELDS, write.ignored);
-    let essence = essence.filter(|_| new.at(MANAGED_FIELDS).is_null());
-    let Some(essence) = essence else {
+    if !new.at(MANAGED_FIELDS).is_null() {
         return track(schema, None, new, write);
+    }
+    let fields = match memo::essence(new, NEVER_OWNED_FIELDS, write.ignored) {
+        Some(essence) => memory.fields(essence, || created_fields(schema, new, write)),
+        None => created_fields(schema, new, write),
     };
-    let fields = memory.fields(essence, || {
-        let mut managers = Managers::new();
-        let (old, new) = (blank(schema, new), schema.canonical(new));
-        attribute(schema, &old, &new, &mut managers, write);
-        let taken = managers.into_values().next();
-        taken.map_or_else(Doc::empty_object, |taken| taken.set.encode())
-    });
     if fields.as_object().is_none_or(Object::is_empty) {
         return new.clone();
     }
     let me = manager_of(write, Operation::Update);
     let entry = entries::entry(&me, write.api_version, fields, Some(write.time));
     set_managed_fields(new, vec![entry])
+}
+
+/// What a new object sets, as `FieldsV1`.
+fn created_fields<S: Schema>(schema: S, new: &Doc, write: &Write<'_>) -> Doc {
+    let (old, new) = (blank(schema, new), schema.canonical(new));
+    if let Some(tree) = created::tree_of(schema, &old, &new) {
+        let tree = tree::without_below(&tree, write.ignored);
+        return tree::without(&tree, &NEVER_OWNED).into();
+    }
+    let mut managers = Managers::new();
+    attribute(schema, &old, &new, &mut managers, write);
+    let taken = managers.into_values().next();
+    taken.map_or_else(Doc::empty_object, |taken| taken.encode())
 }
 
 fn managers_to_start_from(live: &Doc, new: &Doc, write: &Write<'_>) -> Managers {
@@ -236,17 +246,22 @@ fn attribute<S: Schema>(
         owned.lose(&taken);
         owned.lose(&changes.removed);
     }
-    managers.retain(|_, owned| !owned.set.is_empty());
+    managers.retain(|_, owned| !owned.is_empty());
     let taken = taken.difference(&NEVER_OWNED);
     if taken.is_empty() {
         return;
     }
     let me = manager_of(write, Operation::Update);
-    let set = match managers.remove(&me) {
-        Some(before) => Arc::unwrap_or_clone(before.set).union(&taken),
-        None => taken,
-    };
-    managers.insert(me, Owned::new(set, write.api_version, Some(write.time)));
+    match managers.get_mut(&me) {
+        Some(owned) => {
+            owned.gain(&taken);
+            owned.time = Some(write.time);
+        }
+        None => {
+            let owned = Owned::new(taken, write.api_version, Some(write.time));
+            managers.insert(me, owned);
+        }
+    }
 }
 
 /// Takes from other managers what an apply changes, or refuses.
@@ -262,7 +277,7 @@ fn give_way<S: Schema>(
     let changed = changes.modified.union(&changes.added);
     let mut conflicts = Vec::new();
     for (manager, owned) in managers.iter_mut() {
-        let disputed = owned.set.intersection(&changed);
+        let disputed = owned.set().intersection(&changed);
         conflicts.extend(disputed.paths().into_iter().map(|field| Conflict {
             manager: manager.to_string(),
             field,
@@ -270,7 +285,7 @@ fn give_way<S: Schema>(
         owned.lose(&disputed);
         owned.lose(&changes.removed);
     }
-    managers.retain(|_, owned| !owned.set.is_empty());
+    managers.retain(|_, owned| !owned.is_empty());
     if force || conflicts.is_empty() {
         Ok(())
     } else {
@@ -286,7 +301,7 @@ fn prune<S: Schema>(
     applied: &FieldSet,
     last: Option<&Owned>,
 ) -> Doc {
-    let Some(last) = last.filter(|last| !last.set.is_empty()) else {
+    let Some(last) = last.filter(|last| !last.is_empty()) else {
         return merged;
     };
     let named = |set: &FieldSet| set.with_named_fields(Some(schema));
@@ -295,12 +310,12 @@ fn prune<S: Schema>(
         left => left,
     };
     let all = named(&fields_of(schema, &merged));
-    let last = named(&last.set);
+    let last = named(&last.set());
     let pruned = without(&last);
     // What is still owned comes back, and with it what it stands in.
     let owned = others
         .values()
-        .fold(applied.clone(), |all, owned| all.union(&owned.set));
+        .fold(applied.clone(), |all, owned| all.union(&owned.set()));
     let kept = named(&fields_of(schema, &pruned)).union(&named(&owned));
     let pruned = without(&all.difference(&kept));
     // What was not this manager's to remove comes back too.

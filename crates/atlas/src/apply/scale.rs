@@ -36,7 +36,7 @@ pub fn scale_entries(
         let Some(replicas) = paths.replicas(&owned.api_version) else {
             continue;
         };
-        if owned.set.intersection(&replicas).is_empty() {
+        if owned.set().intersection(&replicas).is_empty() {
             continue;
         }
         if manager.operation == Operation::Update {
@@ -61,12 +61,12 @@ pub fn parent_entries(
         let Some(replicas) = paths.replicas(&owned.api_version) else {
             continue;
         };
-        let has_replicas = !owned.set.intersection(&replicas).is_empty();
+        let has_replicas = !owned.set().intersection(&replicas).is_empty();
         // Updaters of the scale are told apart from those of the parent by their version.
         if has_replicas && from_scale.remove(&manager).is_none() {
             owned.lose(&replicas);
         }
-        if !owned.set.is_empty() {
+        if !owned.is_empty() {
             managers.insert(manager, owned);
         }
     }
@@ -75,7 +75,7 @@ pub fn parent_entries(
     };
     for (manager, owned) in from_scale {
         if owned
-            .set
+            .set()
             .intersection(&FieldSet::of_fields(&[REPLICAS]))
             .is_empty()
         {

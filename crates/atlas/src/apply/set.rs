@@ -52,6 +52,15 @@ impl FieldSet {
         self.members.contains(&PathElement::Field(Str::new(name)))
     }
 
+    /// The first steps of all paths, each with whether it is a member and with what is below it.
+    pub(super) fn steps(&self) -> impl Iterator<Item = (&PathElement, bool, Option<&Self>)> {
+        let members = self.members.iter();
+        let members = members.map(|step| (step, true, self.children.get(step)));
+        let others = self.children.iter();
+        let others = others.filter(|(step, _)| !self.members.contains(step));
+        members.chain(others.map(|(step, child)| (step, false, Some(child))))
+    }
+
     /// Adds a path. The root cannot be a member.
     pub fn insert(&mut self, path: &[PathElement]) {
         let Some((last, way)) = path.split_last() else {

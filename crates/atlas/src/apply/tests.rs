@@ -160,6 +160,58 @@ fn creation_from_memory_is_the_same_as_tracking() {
 }
 
 #[test]
+fn creation_sets_what_a_comparison_with_nothing_finds() {
+    let objects = [
+        doc!({ "apiVersion": "v1", "kind": "Pod", "metadata": {
+            "name": "a", "labels": { "x": "y" }, "finalizers": ["a/b", "c/d"],
+            "ownerReferences": [{ "apiVersion": "v1", "kind": "X", "name": "x", "uid": "1" }]
+        }, "spec": {
+            "containers": [
+                { "name": "one", "image": "i", "ports": [{ "containerPort": 80 },
+                    { "containerPort": 80, "protocol": "TCP" }, { "containerPort": 81, "name": "<b>" }],
+                    "env": [{ "name": "A", "value": "1" }, { "name": "A", "value": "2" },
+                        { "name": "B", "valueFrom": { "fieldRef": { "fieldPath": "x" } } }],
+                    "resources": { "limits": { "cpu": "1000m" }, "requests": {} }, "command": ["a"] },
+                { "name": "two", "env": [], "securityContext": {}, "unknown": 1 }
+            ],
+            "volumes": [{ "name": "v", "emptyDir": {} }], "tolerations": [{ "key": "k" }],
+            "nodeSelector": {}, "hostNetwork": false, "securityContext": null
+        }, "status": { "phase": "Pending" } }),
+        doc!({ "apiVersion": "v1", "kind": "Event", "metadata": { "name": "e" },
+            "involvedObject": { "kind": "Pod", "name": "a" }, "source": { "component": "c" },
+            "message": "m", "count": 1, "firstTimestamp": "2020-01-01T00:00:00Z", "eventTime": null }),
+        doc!({ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "annotations": {} },
+            "spec": { "replicas": 0, "selector": { "matchLabels": { "a": "b" } },
+                "template": { "metadata": { "labels": { "a": "b" } }, "spec": { "containers": [] } } } }),
+        doc!({ "apiVersion": "v1", "kind": "ConfigMap", "data": { "a": "b", ".": "c" } }),
+        doc!({ "apiVersion": "v1", "kind": "Service", "spec": { "ports": [{ "port": 1 }, { "port": 1 }] } }),
+        doc!({ "apiVersion": "x/v1", "kind": "Custom", "spec": { "a": { "b": [1, { "c": {} }] }, "d": null } }),
+    ];
+    for object in objects {
+        for ignored in [&[][..], &[&["status"][..], &["spec", "containers"][..]][..]] {
+            let ignored = FieldSet::of_fields(ignored);
+            let write = write("maker", 1, &ignored);
+            let (kind, memory) = (
+                object.gvk().and_then(|it| Atlas::kind(&it)),
+                Creations::default(),
+            );
+            let (made, compared) = match kind.map(AtlasSchema::of) {
+                Some(schema) => (
+                    create(schema, &object, &write, &memory),
+                    track(schema, None, &object, &write),
+                ),
+                None => (
+                    create(Deduced, &object, &write, &memory),
+                    track(Deduced, None, &object, &write),
+                ),
+            };
+            assert_eq!(made, compared);
+            assert!(!managers(&made).is_empty(), "{made}");
+        }
+    }
+}
+
+#[test]
 fn memory_of_creations_is_bounded() {
     let none = FieldSet::new();
     let memory = Creations::default();

@@ -3,7 +3,9 @@
 //! Templates of deployments and of replica sets must get the same defaults, or their comparison
 //! fails and deployments roll for ever.
 
-use windlass_core::{Doc, IntOrString, Quantity, names};
+use std::cell::RefCell;
+
+use windlass_core::{Doc, IntOrString, Memo, Quantity, names};
 
 use super::fields::{Fields, edit};
 use crate::field::{FieldErrors, FieldPath};
@@ -46,6 +48,14 @@ const VOLUME_SOURCES: &[&str] = &[
 ];
 /// The mode of files in volumes that do not say: 0644.
 const FILE_MODE: i64 = 0o644;
+/// Templates that a thread remembers.
+const TEMPLATES_LIMIT: usize = 4096;
+
+thread_local! {
+    /// The specs of templates with their defaults, by what they were before: a workload is written
+    /// again and again, and its template seldom changes.
+    static DEFAULTED: RefCell<Memo<Doc, Doc>> = RefCell::new(Memo::new(TEMPLATES_LIMIT));
+}
 
 /// A pod spec with its defaults.
 pub(super) fn default_spec(spec: &Doc) -> Doc {
@@ -73,8 +83,20 @@ pub(super) fn default_spec(spec: &Doc) -> Doc {
 /// The template of a workload with its defaults.
 pub(super) fn default_template(spec: &mut Fields) {
     spec.inside("template", |template| {
-        edit(template, |template| template.inside("spec", default_spec))
+        edit(template, |template| {
+            template.inside("spec", known_default_spec);
+        })
     });
+}
+
+/// The spec of a template with its defaults, worked out only if it is new.
+fn known_default_spec(spec: &Doc) -> Doc {
+    if let Some(known) = DEFAULTED.with_borrow(|known| known.get(spec)) {
+        return known;
+    }
+    let defaulted = default_spec(spec);
+    DEFAULTED.with_borrow_mut(|known| known.put(spec.clone(), defaulted.clone()));
+    defaulted
 }
 
 fn default_container(container: &Doc) -> Doc {

@@ -195,7 +195,7 @@ fn fields_without_nulls(object: &Object) -> Option<Doc> {
 }
 
 /// Documents without `null` that a thread remembers.
-const KNOWN_LIMIT: usize = 1024;
+const KNOWN_LIMIT: usize = 8192;
 /// Smaller ones are quicker to look through than to look up.
 const KNOWN_FIELDS_MIN: usize = 8;
 

@@ -4,6 +4,7 @@
 //! does not have.
 
 use std::cell::RefCell;
+use std::thread::LocalKey;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -19,15 +20,21 @@ const MICRO_DIGITS: usize = 6;
 
 /// The field that is not looked at twice.
 const SPEC: &str = "spec";
-/// Specs and lists that a thread remembers.
-const KNOWN_LIMIT: usize = 1024;
+/// Specs that a thread remembers.
+const SPECS_LIMIT: usize = 8192;
+/// Lists that a thread remembers.
+const LISTS_LIMIT: usize = 1024;
 
 thread_local! {
-    /// Specs and lists in them that are as their type describes them, and in the form that upstream
-    /// writes: pods of one template come one after the other, and a pod is written several times
-    /// with the same spec.
-    static KNOWN: RefCell<Memo<(usize, Doc), ()>> = RefCell::new(Memo::new(KNOWN_LIMIT));
+    /// Specs that are as their type describes them, and in the form that upstream writes: an object
+    /// is written several times with the same spec.
+    static SPECS: RefCell<Known> = RefCell::new(Memo::new(SPECS_LIMIT));
+    /// Lists in them, of which there are many: pods of one template come one after the other, each
+    /// with a spec that differs in a plain field at most.
+    static LISTS: RefCell<Known> = RefCell::new(Memo::new(LISTS_LIMIT));
 }
+
+type Known = Memo<(usize, Doc), ()>;
 
 /// An object that is as its kind describes it.
 #[derive(Debug)]
@@ -148,9 +155,11 @@ impl Walk {
             self.path.push_str(key);
             self.found_other_form |= is_left_out(field, value);
             match (field.name(), field.shape()) {
-                (SPEC, shape) => self.repeated(shape, value)?,
+                (SPEC, shape) => self.repeated(&SPECS, shape, value)?,
                 // Pods of one template differ in the node, but not in containers and volumes.
-                (_, shape @ Shape::List(_)) if self.is_in_spec => self.repeated(shape, value)?,
+                (_, shape @ Shape::List(_)) if self.is_in_spec => {
+                    self.repeated(&LISTS, shape, value)?;
+                }
                 (_, shape) => self.value(shape, value)?,
             }
             self.path.truncate(length);
@@ -160,9 +169,14 @@ impl Walk {
     }
 
     /// A value that is often the same as one before.
-    fn repeated(&mut self, shape: &'static Shape, doc: &Doc) -> Result<(), String> {
+    fn repeated(
+        &mut self,
+        memory: &'static LocalKey<RefCell<Known>>,
+        shape: &'static Shape,
+        doc: &Doc,
+    ) -> Result<(), String> {
         let key = (std::ptr::from_ref(shape).addr(), doc.clone());
-        if KNOWN.with_borrow(|known| known.get(&key)).is_some() {
+        if memory.with_borrow(|known| known.get(&key)).is_some() {
             return Ok(());
         }
         let mut walk = Self {
@@ -173,7 +187,7 @@ impl Walk {
         };
         walk.value(shape, doc)?;
         if !walk.found_unknown && !walk.found_other_form {
-            KNOWN.with_borrow_mut(|known| known.put(key, ()));
+            memory.with_borrow_mut(|known| known.put(key, ()));
         }
         self.found_unknown |= walk.found_unknown;
         self.found_other_form |= walk.found_other_form;

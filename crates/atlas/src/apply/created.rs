@@ -1,0 +1,133 @@
+//! What a new object sets, worked out in the form in which it is kept.
+//!
+//! Nearly all of a new object is new as a whole, and needs no comparison: its fields become the
+//! tree of `FieldsV1` in one walk.
+
+use std::collections::BTreeMap;
+
+use windlass_core::{Doc, Object, Str};
+
+use super::compare::is_same;
+use super::element::PathElement;
+use super::encode::{encode_step, joined};
+use super::schema::{ListKind, Schema, Structure, step_of};
+
+/// The fields that an object has more than what its creation started from, or differently. `None`
+/// where only a comparison can tell.
+pub(super) fn tree_of<S: Schema>(schema: S, start: &Doc, new: &Doc) -> Option<Object> {
+    changed(schema, start, new).map(|found| found.below)
+}
+
+/// What is said of a place.
+struct Found {
+    is_member: bool,
+    below: Object,
+}
+
+impl Found {
+    fn nothing() -> Self {
+        Self::leaf(false)
+    }
+
+    fn leaf(is_member: bool) -> Self {
+        Self::inside(is_member, Vec::new())
+    }
+
+    fn inside(is_member: bool, fields: Vec<(Str, Doc)>) -> Self {
+        let below = Object::new(fields);
+        Self { is_member, below }
+    }
+
+    /// The node of the place; `None` if nothing is said of it.
+    fn node(self) -> Option<Doc> {
+        let is_there = self.is_member || !self.below.is_empty();
+        is_there.then(|| joined(self.below, self.is_member).into())
+    }
+}
+
+fn changed<S: Schema>(schema: S, old: &Doc, new: &Doc) -> Option<Found> {
+    if old == new {
+        return Some(Found::nothing());
+    }
+    let structure = schema.structure(Some(old));
+    if structure != schema.structure(Some(new)) {
+        return None;
+    }
+    let leaf = || Some(Found::leaf(!is_same(old, new)));
+    match structure {
+        Structure::Map => match (old.as_object(), new.as_object()) {
+            (old, None) if old.is_none_or(Object::is_empty) => leaf(),
+            (old, Some(new)) if old.is_none_or(Object::is_empty) && new.is_empty() => leaf(),
+            (old, Some(new)) => changed_fields(schema, old, new),
+            (_, None) => Some(Found::nothing()),
+        },
+        Structure::List(kind @ (ListKind::Set | ListKind::Map(_))) => {
+            if !old.items().is_empty() {
+                return None;
+            }
+            match new.items() {
+                [] => leaf(),
+                items => Some(Found::inside(false, new_items(schema, kind, items))),
+            }
+        }
+        Structure::Scalar | Structure::AtomicMap | Structure::List(ListKind::Atomic) => leaf(),
+    }
+}
+
+fn changed_fields<S: Schema>(schema: S, old: Option<&Object>, new: &Object) -> Option<Found> {
+    let mut fields = Vec::with_capacity(new.len());
+    for (key, value) in new.iter() {
+        let Some(inner) = schema.field(key) else {
+            continue;
+        };
+        let node = match old.and_then(|old| old.get(key)) {
+            Some(old) => changed(inner, old, value)?.node(),
+            None => Some(added(inner, value)),
+        };
+        fields.extend(node.map(|node| (field_step(key), node)));
+    }
+    Some(Found::inside(false, fields))
+}
+
+/// The node of a value that was not there at all: it and all its parts are members.
+fn added<S: Schema>(schema: S, value: &Doc) -> Doc {
+    let fields = match schema.structure(Some(value)) {
+        Structure::Map => {
+            let fields = value.as_object().into_iter().flat_map(Object::iter);
+            let fields = fields.filter_map(|(key, value)| {
+                Some((field_step(key), added(schema.field(key)?, value)))
+            });
+            fields.collect()
+        }
+        Structure::List(kind @ (ListKind::Set | ListKind::Map(_))) => {
+            new_items(schema, kind, value.items())
+        }
+        Structure::Scalar | Structure::AtomicMap | Structure::List(ListKind::Atomic) => {
+            return Doc::empty_object();
+        }
+    };
+    joined(Object::new(fields), true).into()
+}
+
+/// The nodes of items that were not there before. Those that are there twice are owned as a whole.
+fn new_items<S: Schema>(schema: S, kind: ListKind<'_>, items: &[Doc]) -> Vec<(Str, Doc)> {
+    let Some(inner) = schema.item() else {
+        return Vec::new();
+    };
+    let mut by_step: BTreeMap<PathElement, Option<&Doc>> = BTreeMap::new();
+    for item in items {
+        if let Ok(step) = step_of(schema, kind, item) {
+            let is_first = !by_step.contains_key(&step);
+            by_step.insert(step, is_first.then_some(item));
+        }
+    }
+    let nodes = by_step.into_iter().map(|(step, item)| {
+        let node = item.map_or_else(Doc::empty_object, |item| added(inner, item));
+        (encode_step(&step), node)
+    });
+    nodes.collect()
+}
+
+fn field_step(key: &Str) -> Str {
+    encode_step(&PathElement::Field(key.clone()))
+}
