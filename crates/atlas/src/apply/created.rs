@@ -3,14 +3,23 @@
 //! Nearly all of a new object is new as a whole, and needs no comparison: its fields become the
 //! tree of `FieldsV1` in one walk.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use windlass_core::{Doc, Object, Str};
+use windlass_core::{Doc, Memo, Object, Str};
 
 use super::compare::is_same;
 use super::element::PathElement;
-use super::encode::{encode_step, joined};
+use super::encode::{SELF, encode_step, joined};
 use super::schema::{ListKind, Schema, Structure, step_of};
+
+/// Names of fields whose steps a thread remembers; far more than the kinds of a cluster have.
+const STEPS_LIMIT: usize = 8192;
+
+thread_local! {
+    /// The steps of fields, by name.
+    static STEPS: RefCell<Memo<Str, Str>> = RefCell::new(Memo::new(STEPS_LIMIT));
+}
 
 /// The fields that an object has more than what its creation started from, or differently. `None`
 /// where only a comparison can tell.
@@ -106,7 +115,15 @@ fn added<S: Schema>(schema: S, value: &Doc) -> Doc {
             return Doc::empty_object();
         }
     };
-    joined(Object::new(fields), true).into()
+    member(fields)
+}
+
+/// The node of a place that is a member itself, with what is below it.
+fn member(mut below: Vec<(Str, Doc)>) -> Doc {
+    if !below.is_empty() {
+        below.push((Str::new(SELF), Doc::empty_object()));
+    }
+    Object::new(below).into()
 }
 
 /// The nodes of items that were not there before. Those that are there twice are owned as a whole.
@@ -129,5 +146,11 @@ fn new_items<S: Schema>(schema: S, kind: ListKind<'_>, items: &[Doc]) -> Vec<(St
 }
 
 fn field_step(key: &Str) -> Str {
-    encode_step(&PathElement::Field(key.clone()))
+    STEPS.with_borrow_mut(|steps| {
+        steps.get(key).unwrap_or_else(|| {
+            let step = encode_step(&PathElement::Field(key.clone()));
+            steps.put(key.clone(), step.clone());
+            step
+        })
+    })
 }
