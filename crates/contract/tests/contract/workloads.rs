@@ -90,8 +90,7 @@ async fn impossible_deployments(t: &Scope) {
             "Other".into(),
             "FieldValueNotSupported",
             "spec.strategy",
-            "Unsupported value: {\"Type\":\"Other\",\"RollingUpdate\":null}: supported values: \
-             \"Recreate\", \"RollingUpdate\"",
+            "supported values: \"Recreate\", \"RollingUpdate\"",
         ),
         (
             "/spec/selector",

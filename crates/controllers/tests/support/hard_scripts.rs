@@ -542,15 +542,9 @@ async fn owners_across_scopes(stage: &Stage) {
 async fn namespace_held_by_its_content(stage: &Stage) {
     stage.create(map("free")).await;
     stage.create(map("held").with_finalizer(HELD)).await;
-    let mut held = deployment("web", 0).with_finalizer("example.com/other");
-    held = held.with_finalizer(HELD);
-    stage.create(held).await;
-    stage
-        .until(async |s| {
-            let found = s.get(&DEPLOYMENTS, "web").await;
-            number(&found, "/status/observedGeneration") == found.meta().generation()
-        })
-        .await;
+    let held = replica_set("web", 0).with_finalizer("example.com/other");
+    stage.create(held.with_finalizer(HELD)).await;
+    until_set(stage, "web", 0, 0).await;
     stage.settle().await;
     let namespace = stage
         .cluster

@@ -9,6 +9,9 @@ use crate::stage::{CONFIG_MAPS, DEPLOYMENTS, EVENTS, PODS, SETS, Stage, revision
 const CONTROLLERS: Gvr = Gvr::constant("", "v1", "replicationcontrollers");
 const NAMESPACES: Gvr = Gvr::constant("", "v1", "namespaces");
 
+/// The label by which the pods of a set are told from those of others.
+const HASH: &str = "pod-template-hash";
+
 /// Fields that no two runs have in common.
 const FLEETING: [&str; 11] = [
     "creationTimestamp",
@@ -26,7 +29,7 @@ const FLEETING: [&str; 11] = [
 
 /// All objects and the reasons of all events, one per line.
 pub(crate) async fn picture(stage: &Stage) -> String {
-    let names = Names::of(&stage.sets().await);
+    let names = Names::of(&stage.sets().await, &stage.pods().await);
     let mut lines = BTreeSet::new();
     let mut text = String::new();
     let namespace = stage.cluster.find(&NAMESPACES, &stage.namespace).await;
@@ -80,14 +83,15 @@ struct Names {
 }
 
 impl Names {
-    fn of(sets: &[Doc]) -> Self {
-        let hash = |set: &Doc| {
-            let hash = set.meta().label("pod-template-hash")?.to_owned();
-            Some((hash, format!("HASH{}", revision(set))))
-        };
+    fn of(sets: &[Doc], pods: &[Doc]) -> Self {
+        let label = |object: &Doc| object.meta().label(HASH).map(str::to_owned);
+        let hash = |set: &Doc| Some((label(set)?, format!("HASH{}", revision(set))));
+        // A pod may be what is left of its set.
+        let left = pods.iter().filter_map(label);
+        let left = left.map(|hash| (hash, "HASH".to_owned()));
         let prefixes = sets.iter().map(|set| format!("{}-", set.meta().name()));
         Self {
-            hashes: sets.iter().filter_map(hash).collect(),
+            hashes: sets.iter().filter_map(hash).chain(left).collect(),
             prefixes: prefixes.collect(),
         }
     }

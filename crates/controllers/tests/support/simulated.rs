@@ -2,7 +2,7 @@
 
 use std::{cell::Cell, time::Duration};
 
-use windlass_client::{DeleteOptions, Propagation};
+use windlass_client::{DeleteOptions, Propagation, Transport};
 use windlass_core::{Doc, Gvr, condition, doc};
 use windlass_runtime::Manager;
 use windlass_testing::{Call, Cluster, Explored, Failure, Fault, Simulation, Stage};
@@ -50,13 +50,22 @@ impl World {
 
     /// Starts a process whose calls go wrong.
     pub(crate) fn start(&self, name: &str, add: impl Fn(&Manager) + Send + 'static) {
+        self.start_on(name, &self.cluster.transport(), add);
+    }
+
+    /// Starts a process whose calls go wrong on their way to a transport.
+    pub(crate) fn start_on(
+        &self,
+        name: &str,
+        transport: &Transport,
+        add: impl Fn(&Manager) + Send + 'static,
+    ) {
         let (cluster, process) = (self.cluster.clone(), name.to_owned());
-        self.stage
-            .start(name, &self.cluster.transport(), move |transport| {
-                let manager = cluster.manager_on(&process, transport).build().unwrap();
-                add(&manager);
-                async move { manager.run().await.unwrap() }
-            });
+        self.stage.start(name, transport, move |transport| {
+            let manager = cluster.manager_on(&process, transport).build().unwrap();
+            add(&manager);
+            async move { manager.run().await.unwrap() }
+        });
     }
 
     pub(crate) async fn create(&self, object: Doc) -> Doc {

@@ -96,25 +96,19 @@ impl Engine {
     }
 }
 
-/// The conditions, with the failure set, kept or removed. It is kept until pods were managed
-/// without one, and its message is that of the last failure.
+/// The conditions, with the failure set, kept or removed. It is kept as it is until pods were
+/// managed without one: messages name pods that were to be, each time others, and a status that
+/// changes with every attempt would bring about the next attempt.
 fn conditions(status: &Doc, managed: &Managed, now: MicroTime) -> Vec<Doc> {
     let mut conditions = status.at("/conditions").items().to_vec();
     let is_failure = |doc: &Doc| doc.get("type").is_some_and(|it| it == REPLICA_FAILURE);
     let known = conditions.iter().position(is_failure);
     match (managed, known) {
-        (Managed::NotTried, _) | (Managed::Done, None) => {}
+        (Managed::NotTried, _) | (Managed::Done, None) | (Managed::Failed { .. }, Some(_)) => {}
         (Managed::Done, Some(at)) => drop(conditions.remove(at)),
         (Managed::Failed { reason, error }, None) => {
-            conditions.push(failure(
-                reason,
-                &error.to_string(),
-                &now.to_time().to_string(),
-            ));
-        }
-        (Managed::Failed { reason, error }, Some(at)) => {
-            let since = conditions[at].str_at("/lastTransitionTime").to_owned();
-            conditions[at] = failure(reason, &error.to_string(), &since);
+            let since = now.to_time().to_string();
+            conditions.push(failure(reason, &error.to_string(), &since));
         }
     }
     conditions
