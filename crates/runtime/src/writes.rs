@@ -7,6 +7,7 @@
 mod path;
 
 use std::{
+    cell::RefCell,
     collections::BTreeMap,
     future::Future,
     pin::Pin,
@@ -14,13 +15,14 @@ use std::{
     task::{Context, Poll},
 };
 
+use bytes::Bytes;
 use http::{Method, Response, header::CONTENT_TYPE};
 use parking_lot::Mutex;
 use tower::{Layer, Service};
 use windlass_client::{
     BODY_BYTES_LIMIT, Body, BoxError, Content, MetadataOnly, Payload, TransportError,
 };
-use windlass_core::{Doc, GroupResource, ParseOptions, Prune, Revision};
+use windlass_core::{Doc, GroupResource, ParseOptions, Parser, Revision};
 
 use crate::election::is_write;
 pub(crate) use path::Target;
@@ -30,6 +32,13 @@ const WRITES_LIMIT: usize = 32;
 
 tokio::task_local! {
     static SCOPE: Arc<WriteScope>;
+}
+
+thread_local! {
+    /// Reads the answers of which only the metadata matters. Those are alike, and many: it knows
+    /// their keys and most of their strings from the ones before.
+    static BRIEF: RefCell<Parser> =
+        RefCell::new(Parser::new(ParseOptions::pruning(MetadataOnly.prune())));
 }
 
 type Answer = Result<Response<Content>, BoxError>;
@@ -244,20 +253,35 @@ async fn read(response: Response<Content>, brief: Option<MetadataOnly>) -> Answe
     Ok(Response::from_parts(head, content))
 }
 
-async fn parse(mut body: Body, brief: Option<MetadataOnly>) -> Result<Content, BoxError> {
-    let mut bytes = Vec::new();
-    while let Some(chunk) = body.chunk().await {
-        bytes.extend_from_slice(&chunk?);
-        if bytes.len() > BODY_BYTES_LIMIT {
-            return Err(format!("the answer is longer than {BODY_BYTES_LIMIT} bytes").into());
-        }
-    }
-    let prune = brief.map_or_else(Prune::nothing, MetadataOnly::prune);
-    match Doc::parse_with(&bytes, &ParseOptions::pruning(prune)) {
+async fn parse(body: Body, brief: Option<MetadataOnly>) -> Result<Content, BoxError> {
+    let bytes = collect(body).await?;
+    let doc = match brief {
+        Some(MetadataOnly) => BRIEF.with_borrow_mut(|parser| Ok(parser.parse(&bytes)?.doc)),
+        None => Doc::parse(&bytes),
+    };
+    match doc {
         Ok(doc) => Ok(Content::Doc(doc)),
         // Whoever asked finds out what is wrong with it.
-        Err(_) => Ok(Content::Body(Body::from(bytes::Bytes::from(bytes)))),
+        Err(_) => Ok(Content::Body(Body::from(bytes))),
     }
+}
+
+/// All bytes of a body. One that comes in a single chunk, as most do, is not copied.
+async fn collect(mut body: Body) -> Result<Bytes, BoxError> {
+    let (mut first, mut rest) = (Bytes::new(), Vec::new());
+    while let Some(chunk) = body.chunk().await {
+        let chunk = chunk?;
+        if first.len() + rest.len() + chunk.len() > BODY_BYTES_LIMIT {
+            return Err(format!("the answer is longer than {BODY_BYTES_LIMIT} bytes").into());
+        }
+        if first.is_empty() && rest.is_empty() {
+            first = chunk;
+            continue;
+        }
+        rest.extend_from_slice(&std::mem::take(&mut first));
+        rest.extend_from_slice(&chunk);
+    }
+    Ok(if rest.is_empty() { first } else { rest.into() })
 }
 
 fn revision_of(response: &Response<Content>) -> Option<Revision> {
