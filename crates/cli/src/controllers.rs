@@ -12,6 +12,10 @@ use crate::commands::explain_config;
 /// The name of the Lease, of the user agent and of events.
 const NAME: &str = "windlass-controllers";
 
+/// Threads at most. Controllers wait for the API server most of the time; what they do in between
+/// is over sooner than another thread is woken for it.
+const THREADS_LIMIT: usize = 4;
+
 /// Options of `controllers`.
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
@@ -40,6 +44,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         settings.root_ca.root_ca = root_ca.with_context(|| file.display().to_string())?;
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(threads())
         .enable_all()
         .build()?;
     runtime.block_on(async {
@@ -50,6 +55,12 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         }
         Ok(manager.run().await?)
     })
+}
+
+/// Half of the processors, for which the API server is the better use where it runs beside.
+fn threads() -> usize {
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    (processors / 2).clamp(1, THREADS_LIMIT)
 }
 
 fn explain(error: BuildError) -> anyhow::Error {

@@ -527,3 +527,46 @@ fn yaml_with_a_tab_says_where() {
     let error = Doc::parse_yaml("a:\n\tb: 1\n").unwrap_err().to_string();
     assert!(error.contains("line 2"), "{error}");
 }
+
+/// Two documents whose `spec` is written alike, as pods of one template are.
+fn of_one_template(name: &str) -> String {
+    let spec = r#"{"containers":[{"name":"app","image":"registry.example/app:1"}]}"#;
+    format!(r#"{{"metadata":{{"name":"{name}","labels":{spec}}},"spec":{spec}}}"#)
+}
+
+#[test]
+fn a_part_that_repeats_is_read_as_it_was_before() {
+    let mut parser = Parser::new(ParseOptions::default());
+    for name in ["a", "b", "b"] {
+        let text = of_one_template(name);
+        let parsed = parser.parse(text.as_bytes()).unwrap();
+        assert_eq!(parsed.doc, Doc::parse(text.as_bytes()).unwrap());
+    }
+}
+
+#[test]
+fn a_part_that_repeats_where_something_is_pruned_is_pruned() {
+    let prune = Prune::nothing().and("metadata.labels.containers");
+    let options = ParseOptions::pruning(prune.clone());
+    let mut parser = Parser::new(options);
+    for name in ["a", "b"] {
+        let text = of_one_template(name);
+        let whole = Doc::parse(text.as_bytes()).unwrap();
+        let doc = parser.parse(text.as_bytes()).unwrap().doc;
+        assert_eq!(doc, prune.apply(&whole));
+        assert!(doc.at("/metadata/labels/containers").is_null());
+    }
+}
+
+#[test]
+fn a_key_that_comes_twice_is_told_of_in_every_document() {
+    let options = ParseOptions {
+        duplicates: Duplicates::KeepLast,
+        ..ParseOptions::default()
+    };
+    let mut parser = Parser::new(options);
+    let text = br#"{"spec":{"containers":[{"name":"some-name","name":"another-name"}]}}"#;
+    for _ in 0..2 {
+        assert_eq!(parser.parse(text).unwrap().duplicates.len(), 1);
+    }
+}

@@ -24,7 +24,16 @@ const STRINGS_SLOTS: usize = 2048;
 /// Longer strings are rarely met again; remembering them would only pin memory.
 const STRING_BYTES_LIMIT: usize = 256;
 
-/// Known keys, known key sequences, and the strings met last.
+/// Shorter values are as quickly read as compared.
+const VALUE_BYTES_MIN: usize = 32;
+
+/// Longer values are not remembered as text.
+const VALUE_BYTES_LIMIT: usize = 16 << 10;
+
+/// Slots for the values met last. A power of two.
+const VALUES_SLOTS: usize = 64;
+
+/// Known keys, known key sequences, and the strings and values met last.
 pub(super) struct Memo {
     /// Numbers of the known keys, found by the hash of the text.
     key_numbers: HashTable<u32>,
@@ -36,6 +45,18 @@ pub(super) struct Memo {
     sequences: Vec<Sequence>,
     /// The strings met last, each in the slot its hash names. Empty where nothing is remembered.
     strings: Vec<Option<Str>>,
+    /// The arrays and objects met last near the root, each in the slot its place names. Empty
+    /// where nothing is remembered.
+    values: Vec<Value>,
+}
+
+/// A value as it was written, and what it was read as.
+#[derive(Clone, Default)]
+struct Value {
+    /// How deep it lay: the limit of depth ends at another place elsewhere.
+    depth: usize,
+    text: Vec<u8>,
+    doc: Doc,
 }
 
 /// One order of keys in which objects are written, and the canonical shape behind it.
@@ -47,6 +68,11 @@ struct Sequence {
     order: Box<[u32]>,
     /// The keys that come twice; hardly ever any.
     duplicates: Box<[u32]>,
+}
+
+/// Where the value of a key at some depth is remembered.
+fn slot(key: u32, depth: usize) -> usize {
+    (key as usize * 2 + depth) % VALUES_SLOTS
 }
 
 impl Sequence {
@@ -71,6 +97,7 @@ impl Memo {
     pub(super) fn remembering() -> Self {
         Self {
             strings: vec![None; STRINGS_SLOTS],
+            values: vec![Value::default(); VALUES_SLOTS],
             ..Self::forgetting()
         }
     }
@@ -82,6 +109,7 @@ impl Memo {
             sequence_numbers: HashTable::new(),
             sequences: Vec::new(),
             strings: Vec::new(),
+            values: Vec::new(),
         }
     }
 
@@ -98,6 +126,7 @@ impl Memo {
         if self.keys.len() > KEYS_LIMIT || self.sequences.len() > SHAPES_LIMIT {
             *self = Self {
                 strings: std::mem::take(&mut self.strings),
+                values: std::mem::take(&mut self.values),
                 ..Self::forgetting()
             };
         }
@@ -105,6 +134,31 @@ impl Memo {
         self.keys.clear();
         self.sequence_numbers.clear();
         self.sequences.clear();
+        self.values.fill(Value::default());
+    }
+
+    /// The value at this place if it is written as the one that was there last, and how long that
+    /// is. An array or object ends where its bracket closes, so nothing has to follow.
+    #[inline]
+    pub(super) fn repeated(&self, key: u32, depth: usize, rest: &[u8]) -> Option<(Doc, usize)> {
+        let value = self.values.get(slot(key, depth))?;
+        let is_known = value.depth == depth && !value.text.is_empty();
+        let is_repeated = is_known && rest.starts_with(&value.text);
+        is_repeated.then(|| (value.doc.clone(), value.text.len()))
+    }
+
+    /// Remembers an array or object for the next document.
+    #[inline]
+    pub(super) fn remember_value(&mut self, key: u32, depth: usize, text: &[u8], doc: &Doc) {
+        if !(VALUE_BYTES_MIN..=VALUE_BYTES_LIMIT).contains(&text.len()) {
+            return;
+        }
+        if let Some(value) = self.values.get_mut(slot(key, depth)) {
+            value.depth = depth;
+            value.text.clear();
+            value.text.extend_from_slice(text);
+            value.doc = doc.clone();
+        }
     }
 
     #[inline]

@@ -19,6 +19,9 @@ pub(super) struct Reader<'a> {
     duplicates: Vec<Path>,
 }
 
+/// How deep a value may lie to be remembered as a whole.
+const REPEATS_DEPTH: usize = 2;
+
 /// Bytes that end the plain part of a string: quote, backslash, control characters.
 const STOPS: [bool; 256] = {
     let mut stops = [false; 256];
@@ -147,7 +150,7 @@ impl<'a> Reader<'a> {
         self.parser.keys.push(number);
         let reported = self.duplicates.len();
         let value = self
-            .value(inner)
+            .field_value(number, inner)
             .map_err(|error| error.inside(Segment::Key(key.into_owned())))?;
         self.parser.values.push(value);
         if self.duplicates.len() > reported {
@@ -155,6 +158,30 @@ impl<'a> Reader<'a> {
             self.locate_duplicates(reported, || Segment::Key(key.clone()));
         }
         Ok(())
+    }
+
+    /// The value of a field. Near the root, objects of one kind often repeat whole parts of the one
+    /// before, such as the spec of pods of one template: these are compared instead of read.
+    #[inline]
+    fn field_value(&mut self, key: u32, prune: Option<&PruneNode>) -> Result<Doc> {
+        self.skip_space();
+        // Where something is pruned, the text alone does not say what it is read as.
+        let is_plain = prune.is_none() && self.depth <= REPEATS_DEPTH;
+        if !is_plain || !matches!(self.peek(), Some(b'{' | b'[')) {
+            return self.value(prune);
+        }
+        let (start, depth, reported) = (self.at, self.depth, self.duplicates.len());
+        if let Some((doc, length)) = self.parser.memo.repeated(key, depth, &self.bytes[start..]) {
+            self.at += length;
+            return Ok(doc);
+        }
+        let doc = self.value(None)?;
+        // A repeated key must be reported each time.
+        if self.duplicates.len() == reported {
+            let text = &self.bytes[start..self.at];
+            self.parser.memo.remember_value(key, depth, text, &doc);
+        }
+        Ok(doc)
     }
 
     /// Adds a step to the paths of the repeated keys that were found inside one value.
