@@ -7,6 +7,8 @@ use clap::Args;
 use windlass_controllers::catalog::{self, Settings};
 use windlass_runtime::{BuildError, ConcurrencyFlags, Flags};
 
+use tokio::runtime::Builder;
+
 use crate::commands::explain_config;
 
 /// The name of the Lease, of the user agent and of events.
@@ -43,11 +45,16 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         let root_ca = std::fs::read_to_string(file);
         settings.root_ca.root_ca = root_ca.with_context(|| file.display().to_string())?;
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(threads())
-        .enable_all()
-        .build()?;
-    runtime.block_on(async {
+    let mut runtime = match threads() {
+        // The only thread there is wakes nobody.
+        1 => Builder::new_current_thread(),
+        threads => {
+            let mut runtime = Builder::new_multi_thread();
+            runtime.worker_threads(threads);
+            runtime
+        }
+    };
+    runtime.enable_all().build()?.block_on(async {
         let builder = arguments.flags.builder(NAME).await.map_err(explain)?;
         let manager = builder.build()?;
         for entry in chosen {
