@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use windlass_bench::contest::{self, Numbers};
 use windlass_bench::corpus::{Corpus, PODS_PER_REPLICASET};
 use windlass_bench::meter;
-use windlass_core::{Doc, doc};
+use windlass_core::{Doc, ParseOptions, Parser, Prune, doc};
 
 use crate::server::wire::{Target, Wire};
 use crate::server::{block_on, named};
@@ -65,7 +65,7 @@ async fn create(target: &Target, sets: usize) -> anyhow::Result<Vec<String>> {
             body: set.to_json(),
         });
     }
-    send(target, calls).await?;
+    send(connect(target, sets).await?, calls).await?;
     Ok(names)
 }
 
@@ -106,10 +106,11 @@ async fn scale(
         body: body.clone(),
     });
     let calls = calls.collect();
+    let wires = connect(target, names.len()).await?;
     let (cpu, wall) = (meter::cpu(), meter::wall());
     let is_full =
         |statuses: &Statuses| statuses.count(|status| status.replicas == per_set) == names.len();
-    tokio::try_join!(send(target, calls), statuses.until(is_full))?;
+    tokio::try_join!(send(wires, calls), statuses.until(is_full))?;
     let (cpu, wall) = (meter::cpu() - cpu, meter::wall() - wall);
     Ok(named([
         ("pods_per_s", pods as f64 / wall.as_secs_f64()),
@@ -136,12 +137,21 @@ struct Call {
     body: Vec<u8>,
 }
 
+/// Connections for so many calls.
+async fn connect(target: &Target, calls: usize) -> anyhow::Result<Vec<Wire>> {
+    let mut wires = Vec::new();
+    for _ in 0..calls.min(CLIENTS) {
+        wires.push(target.connect().await?);
+    }
+    Ok(wires)
+}
+
 /// Makes calls on a few connections, one at a time on each.
-async fn send(target: &Target, calls: VecDeque<Call>) -> anyhow::Result<()> {
+async fn send(wires: Vec<Wire>, calls: VecDeque<Call>) -> anyhow::Result<()> {
     let calls = Arc::new(Mutex::new(calls));
     let mut tasks = JoinSet::new();
-    for _ in 0..CLIENTS {
-        tasks.spawn(send_some(target.clone(), calls.clone()));
+    for wire in wires {
+        tasks.spawn(send_some(wire, calls.clone()));
     }
     while let Some(outcome) = tasks.join_next().await {
         outcome??;
@@ -149,17 +159,11 @@ async fn send(target: &Target, calls: VecDeque<Call>) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn send_some(target: Target, calls: Arc<Mutex<VecDeque<Call>>>) -> anyhow::Result<()> {
+async fn send_some(mut wire: Wire, calls: Arc<Mutex<VecDeque<Call>>>) -> anyhow::Result<()> {
     let next = || calls.lock().ok()?.pop_front();
-    let mut call = next();
-    if call.is_none() {
-        return Ok(());
-    }
-    let mut wire = target.connect().await?;
-    while let Some(Call { method, path, body }) = call {
+    while let Some(Call { method, path, body }) = next() {
         let (status, _) = wire.request(method, &path, &body).await?;
         ensure!(matches!(status, 200 | 201), "{method} {path}: {status}");
-        call = next();
     }
     Ok(())
 }
@@ -168,6 +172,8 @@ async fn send_some(target: Target, calls: Arc<Mutex<VecDeque<Call>>>) -> anyhow:
 struct Statuses {
     target: Target,
     wire: Wire,
+    /// Passes over what is not looked at, so that looking costs little beside what is measured.
+    parser: Parser,
     by_name: BTreeMap<String, Status>,
 }
 
@@ -182,6 +188,11 @@ impl Statuses {
         Ok(Self {
             target: target.clone(),
             wire: Self::watch(target).await?,
+            parser: Parser::new(ParseOptions::pruning(
+                Prune::nothing()
+                    .and("object.spec")
+                    .and("object.metadata.managedFields"),
+            )),
             by_name: BTreeMap::new(),
         })
     }
@@ -204,7 +215,8 @@ impl Statuses {
                 .split(|byte| *byte == b'\n')
                 .filter(|line| !line.is_empty())
             {
-                self.note(&Doc::parse(line)?)?;
+                let event = self.parser.parse(line)?.doc;
+                self.note(&event)?;
             }
         }
         Ok(())

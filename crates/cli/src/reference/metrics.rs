@@ -21,7 +21,7 @@ pub(super) fn page(crates: &Path) -> String {
         ("Clients", &["client"]),
         ("Informers", &["cache"]),
         ("Controllers and work queues", &["runtime"]),
-        ("Built-in controllers", &["controllers"]),
+        ("Built-in controllers", &["placement", "workloads"]),
     ] {
         let sources = parts
             .iter()
