@@ -19,6 +19,9 @@ use windlass_queue::{WorkQueue, controller_limiter};
 /// How long the producers of each configuration add.
 const RUN: Duration = Duration::from_secs(3);
 
+/// Keys that are queued at once to see what one of them takes.
+const QUEUED_KEYS: usize = 1_000_000;
+
 /// The width of the number at the end of each key.
 const KEY_DIGITS: usize = 5;
 
@@ -63,6 +66,7 @@ pub(crate) fn run() -> anyhow::Result<Numbers> {
         .enable_time()
         .build()?;
     let mut numbers = Numbers::new();
+    numbers.insert("bytes_per_queued_key".to_owned(), bytes_per_queued_key()?);
     for (mode, word) in [(Mode::Paired, "paired"), (Mode::Flood, "flood")] {
         for load in LOADS {
             let Load {
@@ -77,6 +81,26 @@ pub(crate) fn run() -> anyhow::Result<Numbers> {
         }
     }
     Ok(numbers)
+}
+
+/// The memory that the queue needs for a key, beside the text of the key.
+fn bytes_per_queued_key() -> anyhow::Result<f64> {
+    let keys: Vec<Key> = (0..QUEUED_KEYS).map(key).collect();
+    let queue = WorkQueue::rate_limited(controller_limiter());
+    let before = meter::rss_bytes()?;
+    for key in &keys {
+        queue.add(key.clone());
+    }
+    anyhow::ensure!(queue.len() == QUEUED_KEYS, "not every key is queued");
+    let after = meter::rss_bytes()?;
+    Ok((after - before) as f64 / QUEUED_KEYS as f64)
+}
+
+fn key(index: usize) -> Key {
+    Key::new(
+        &format!("namespace-{}", index % 10),
+        &format!("name-{index:0KEY_DIGITS$}"),
+    )
 }
 
 /// What the tasks of one run share.
@@ -112,12 +136,6 @@ async fn measure(load: Load, mode: Mode) -> [f64; 2] {
 
 impl Shared {
     fn new(load: Load, mode: Mode) -> Self {
-        let key = |index| {
-            Key::new(
-                &format!("namespace-{}", index % 10),
-                &format!("name-{index:0KEY_DIGITS$}"),
-            )
-        };
         Self {
             mode,
             queue: WorkQueue::rate_limited(controller_limiter()),
