@@ -176,16 +176,32 @@ pub(super) struct Vacancy<S: Sort> {
 }
 
 impl<S: Sort> Vacancy<S> {
-    pub(super) fn fill<I>(mut self, extra: S::Extra, items: I) -> Node<S>
+    pub(super) fn fill<I>(self, extra: S::Extra, items: I) -> Node<S>
     where
         I: Iterator<Item = S::Item> + ExactSizeIterator,
     {
-        let header = Header {
+        let header = self.header(extra);
+        self.keep(Cell::<S>::from_header_and_iter(header, items))
+    }
+
+    /// Fills it with a copy.
+    pub(super) fn copy(self, extra: S::Extra, items: &[S::Item]) -> Node<S>
+    where
+        S::Item: Copy,
+    {
+        let header = self.header(extra);
+        self.keep(Cell::<S>::from_header_and_slice(header, items))
+    }
+
+    fn header(&self, extra: S::Extra) -> Header<S> {
+        Header {
             handles: AtomicU32::new(1),
             hash: self.hash,
             extra,
-        };
-        let cell = Cell::<S>::from_header_and_iter(header, items);
+        }
+    }
+
+    fn keep(mut self, cell: Cell<S>) -> Node<S> {
         self.shard.bytes += bytes_of::<S>(&cell);
         self.shard
             .cells

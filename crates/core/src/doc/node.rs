@@ -103,11 +103,8 @@ impl Str {
     #[inline]
     pub(super) fn with_hash(text: &str, hash: u64) -> Self {
         let bytes = text.as_bytes();
-        Self(Node::intern(
-            hash,
-            |(), found| found == bytes,
-            || ((), bytes.iter().copied()),
-        ))
+        let found = Node::find(hash, |(), found| found == bytes);
+        Self(found.unwrap_or_else(|place| place.copy((), bytes)))
     }
 
     /// The text.

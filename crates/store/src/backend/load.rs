@@ -9,7 +9,7 @@ use windlass_core::{Key, Unpacker};
 
 use super::Loaded;
 use super::decode::{Object, Past, PastEvent, Present};
-use super::parts::{self, Parts, Uses};
+use super::parts::{Parts, Uses};
 use super::row::PartRow;
 use super::tables::{
     Counts, FORMAT, LOG, NUMBERS, OBJECTS, OLDEST_FORMAT, PARTS, TEXTS, engine, field,
@@ -180,9 +180,11 @@ impl<'a> Reading<'a> {
             let number = number.value();
             let broken = || damaged(&format!("part {number}"));
             let part = PartRow::decode(number, row.value()).ok_or_else(broken)?;
-            self.unpacker.part(number, part).map_err(|_| broken())?;
+            let uses = &mut self.uses;
+            let count = |number| *uses.entry(number).or_default() += 1;
+            let taken = self.unpacker.part(number, part, count);
+            taken.map_err(|_| broken())?;
             self.counts.object_bytes += row.value().len() as u64;
-            parts::count(&mut self.uses, part).map_err(engine)?;
         }
         Ok(())
     }

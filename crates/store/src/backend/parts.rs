@@ -104,7 +104,7 @@ impl Parts {
 }
 
 /// Counts the parts that a packed object or part uses.
-pub(super) fn count(uses: &mut Uses, packed: &[u8]) -> Result<(), redb::Error> {
+fn count(uses: &mut Uses, packed: &[u8]) -> Result<(), redb::Error> {
     part_numbers(packed, |number| *uses.entry(number).or_default() += 1)
         .map_err(|error| redb::Error::Corrupted(error.to_string()))
 }

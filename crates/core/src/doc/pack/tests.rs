@@ -30,7 +30,7 @@ fn round_trip(docs: &[Doc]) -> (Vec<Vec<u8>>, Vec<NewPart>) {
     }
     let mut unpacker = Unpacker::new();
     for part in &parts {
-        unpacker.part(part.number, &part.bytes).unwrap();
+        unpacker.part(part.number, &part.bytes, |_| {}).unwrap();
     }
     for (doc, row) in docs.iter().zip(&rows) {
         assert_eq!(unpacker.doc(row).as_ref(), Ok(doc));
@@ -102,7 +102,7 @@ fn forgotten_part_is_not_referred_to() {
     packer.pack(&pod(3), &mut row, &mut later);
     let mut unpacker = Unpacker::new();
     for part in &later {
-        unpacker.part(part.number, &part.bytes).unwrap();
+        unpacker.part(part.number, &part.bytes, |_| {}).unwrap();
     }
     assert_eq!(unpacker.doc(&row), Ok(pod(3)));
 }
@@ -113,7 +113,7 @@ fn packer_goes_on_with_the_parts_that_were_read() {
     let (rows, parts) = round_trip(&docs);
     let mut unpacker = Unpacker::new();
     for part in &parts {
-        unpacker.part(part.number, &part.bytes).unwrap();
+        unpacker.part(part.number, &part.bytes, |_| {}).unwrap();
     }
     let mut packer = unpacker.into_packer();
     let (mut row, mut later) = (Vec::new(), Vec::new());
@@ -132,7 +132,7 @@ fn damaged_bytes_are_refused_or_read_as_something() {
     let (rows, parts) = round_trip(&docs);
     let mut unpacker = Unpacker::new();
     for part in &parts {
-        unpacker.part(part.number, &part.bytes).unwrap();
+        unpacker.part(part.number, &part.bytes, |_| {}).unwrap();
     }
     for row in &rows {
         for len in 0..row.len() {

@@ -8,10 +8,14 @@ use hashbrown::HashMap;
 use super::bytes::Reader;
 use super::{Packer, Part, tag};
 use crate::doc::node::Shape;
+use crate::doc::short::ShortStr;
 use crate::doc::{Array, Doc, Object, Repr, Str};
 
 /// Deeper than any document that was parsed, because patches can nest what was nested.
 const DEPTH_LIMIT: usize = 4 * crate::doc::DEPTH_LIMIT;
+
+/// Values that most documents hold at a time while they are read.
+const VALUES: usize = 64;
 
 /// Why bytes are not a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,8 +70,14 @@ impl Unpacker {
         Self::default()
     }
 
-    /// Takes up a part. Those that it refers to must have come before.
-    pub fn part(&mut self, number: u64, bytes: &[u8]) -> Result<(), UnpackError> {
+    /// Takes up a part. Those that it refers to must have come before; `found` is called with the
+    /// number of each, as often as it does.
+    pub fn part(
+        &mut self,
+        number: u64,
+        bytes: &[u8],
+        found: impl FnMut(u64),
+    ) -> Result<(), UnpackError> {
         let part = match bytes.split_first() {
             Some((&tag::KEYS, keys)) => {
                 let mut reader = Reader(keys);
@@ -75,7 +85,7 @@ impl Unpacker {
                 end(&reader)?;
                 Part::Keys(shape)
             }
-            _ => Part::Value(self.doc(bytes)?),
+            _ => Part::Value(self.doc_and_parts(bytes, found)?),
         };
         self.parts.insert(number, part);
         Ok(())
@@ -92,12 +102,12 @@ impl Unpacker {
         let mut reading = Reading {
             parts: &self.parts,
             reader: Reader(bytes),
-            values: Vec::new(),
+            values: Vec::with_capacity(VALUES),
             found,
         };
-        let doc = reading.value(DEPTH_LIMIT)?;
+        reading.value(DEPTH_LIMIT)?;
         end(&reading.reader)?;
-        Ok(doc)
+        Ok(reading.values.pop().unwrap_or_default())
     }
 
     /// A packer that goes on with the parts that were read.
@@ -119,15 +129,17 @@ struct Reading<'a, F> {
 }
 
 impl<F: FnMut(u64)> Reading<'_, F> {
-    fn value(&mut self, depth: usize) -> Result<Doc, UnpackError> {
-        Ok(match self.reader.byte()? {
+    /// Reads a value and puts it last. It is made where it stays: to hand it out and put it there
+    /// would take as long as to read it.
+    fn value(&mut self, depth: usize) -> Result<(), UnpackError> {
+        let value = match self.reader.byte()? {
             tag::NULL => Doc::NULL,
             tag::FALSE => false.into(),
             tag::TRUE => true.into(),
             tag::INT => self.reader.zigzag()?.into(),
             tag::UINT => self.reader.varint()?.into(),
             tag::FLOAT => Doc(Repr::Float(self.reader.float()?)),
-            tag::STRING => self.reader.string()?.into(),
+            tag::STRING => return self.string(),
             tag::ARRAY => {
                 let count = self.reader.count()?;
                 let start = self.values(count, depth)?;
@@ -137,15 +149,15 @@ impl<F: FnMut(u64)> Reading<'_, F> {
             }
             tag::OBJECT => {
                 let shape = shape(&mut self.reader)?;
-                self.object(&shape, depth)?
+                return self.object(&shape, depth);
             }
             tag::SHAPED => {
                 let number = self.reader.varint()?;
                 (self.found)(number);
-                match self.parts.get(&number) {
-                    Some(Part::Keys(shape)) => self.object(shape, depth)?,
-                    _ => return Err(UnpackError::Part(number)),
-                }
+                return match self.parts.get(&number) {
+                    Some(Part::Keys(shape)) => self.object(shape, depth),
+                    _ => Err(UnpackError::Part(number)),
+                };
             }
             tag::PART => {
                 let number = self.reader.varint()?;
@@ -156,14 +168,26 @@ impl<F: FnMut(u64)> Reading<'_, F> {
                 }
             }
             tag => return Err(UnpackError::Tag(tag)),
-        })
+        };
+        self.values.push(value);
+        Ok(())
     }
 
-    fn object(&mut self, shape: &Shape, depth: usize) -> Result<Doc, UnpackError> {
+    fn string(&mut self) -> Result<(), UnpackError> {
+        let text = self.reader.string()?;
+        match ShortStr::new(text) {
+            Some(short) => self.values.push(Doc(Repr::Short(short))),
+            None => self.values.push(Doc(Repr::Str(Str::new(text)))),
+        }
+        Ok(())
+    }
+
+    fn object(&mut self, shape: &Shape, depth: usize) -> Result<(), UnpackError> {
         let start = self.values(shape.keys().len(), depth)?;
         let object = Object::taking(shape, &mut self.values[start..], |position| position);
         self.values.truncate(start);
-        Ok(object.into())
+        self.values.push(object.into());
+        Ok(())
     }
 
     /// Reads so many values and returns where they begin.
@@ -171,8 +195,7 @@ impl<F: FnMut(u64)> Reading<'_, F> {
         let depth = depth.checked_sub(1).ok_or(UnpackError::Depth)?;
         let start = self.values.len();
         for _ in 0..count {
-            let value = self.value(depth)?;
-            self.values.push(value);
+            self.value(depth)?;
         }
         Ok(start)
     }
