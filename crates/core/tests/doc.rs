@@ -174,6 +174,25 @@ proptest! {
     }
 
     #[test]
+    fn fields_are_found_by_keys_that_begin_alike(
+        fields in proptest::collection::btree_map("(containe|a)?[a\0]{0,9}", 0..9_i64, 0..12),
+        probe in "(containe|a)?[a\0]{0,9}",
+    ) {
+        let values = fields.iter().map(|(key, value)| (key.as_str(), Doc::from(*value)));
+        let object: Object = values.collect();
+        for key in fields.keys().chain([&probe]) {
+            let expected = fields.get(key).map(|value| Doc::from(*value));
+            prop_assert_eq!(object.get(key), expected.as_ref());
+            prop_assert_eq!(object.contains_key(key), expected.is_some());
+        }
+        let mut more = fields.clone();
+        more.insert(probe.clone(), -1);
+        let found = object.with(&probe, Doc::from(-1));
+        prop_assert!(found.keys().iter().map(|key| key.as_str()).eq(more.keys()));
+        prop_assert_eq!(found.get(&probe), Some(&Doc::from(-1)));
+    }
+
+    #[test]
     fn serde_in_and_out_gives_the_same_document(value in tree()) {
         let doc = Doc::encode(&value).unwrap();
         prop_assert_eq!(&doc, &parse(&value));

@@ -70,6 +70,10 @@ pub(super) trait Sort: Sized + 'static {
     type Extra: Send + Sync;
     /// What the slice is made of.
     type Item: Send + Sync;
+    /// What the extra holds outside of the node.
+    fn extra_bytes(_: &Self::Extra) -> usize {
+        0
+    }
     /// The one table of this sort in the process.
     fn table() -> &'static Table<Self>;
 }
@@ -324,7 +328,8 @@ fn table_hash<S: Sort>(cell: &Cell<S>) -> u64 {
 
 fn bytes_of<S: Sort>(cell: &Cell<S>) -> usize {
     // One word for the reference count and one for the length.
-    2 * size_of::<usize>() + size_of::<Header<S>>() + size_of_val(&cell.slice)
+    let node = 2 * size_of::<usize>() + size_of::<Header<S>>() + size_of_val(&cell.slice);
+    node + S::extra_bytes(&cell.header.header.extra)
 }
 
 /// How much one table of the interner holds.
