@@ -17,7 +17,7 @@ const SPEC: &str = "spec";
 
 thread_local! {
     /// The canonical form of specs, by their shape: an object is written several times with the
-    /// same spec.
+    /// same spec, and a pod has the one of its template.
     static SPECS: RefCell<Known> = RefCell::new(Memo::new(SPECS_LIMIT));
     /// The same of lists of objects, of which a spec has many: pods of one template come one after
     /// the other, each with a spec that differs in a plain field at most.
@@ -94,32 +94,35 @@ fn absent(field: &'static Field) -> Option<Doc> {
 }
 
 fn convert(shape: &'static Shape, value: &Doc) -> Doc {
-    match (shape, value.kind()) {
-        (Shape::Message(of), _) => message(of.get(), value),
-        (Shape::List(inner), Kind::Array(items)) => {
-            let convert_all = || {
-                let converted: Vec<Doc> = items.iter().map(|item| convert(inner, item)).collect();
-                match converted[..] == items[..] {
-                    true => value.clone(),
-                    false => converted.into(),
-                }
-            };
+    let converted = match shape {
+        Shape::Message(of) => return message(of.get(), value),
+        Shape::List(inner) => value.as_array().map(|items| {
+            let convert_all = || convert_items(inner, value, items);
             match **inner {
                 Shape::Message(_) => remembered(&LISTS, shape, value, convert_all),
                 _ => convert_all(),
             }
-        }
-        (Shape::Map(inner), Kind::Object(_)) if is_plain(inner) => value.clone(),
-        (Shape::Map(inner), Kind::Object(object)) => {
+        }),
+        Shape::Map(inner) if !is_plain(inner) => value.as_object().map(|object| {
             let entries = object.iter();
             let entries = entries.map(|(key, value)| (key.clone(), convert(inner, value)));
             entries.collect::<Object>().into()
-        }
-        (Shape::Quantity, Kind::Str(text)) => quantity(text).unwrap_or_else(|| value.clone()),
-        (Shape::Quantity, Kind::Int(_) | Kind::UInt(_) | Kind::Float(_)) => {
-            quantity(&value.to_string()).unwrap_or_else(|| value.clone())
-        }
-        _ => value.clone(),
+        }),
+        Shape::Quantity => match value.kind() {
+            Kind::Str(text) => quantity(text),
+            Kind::Int(_) | Kind::UInt(_) | Kind::Float(_) => quantity(&value.to_string()),
+            _ => None,
+        },
+        _ => None,
+    };
+    converted.unwrap_or_else(|| value.clone())
+}
+
+fn convert_items(of: &'static Shape, list: &Doc, items: &[Doc]) -> Doc {
+    let converted: Vec<Doc> = items.iter().map(|item| convert(of, item)).collect();
+    match converted[..] == items[..] {
+        true => list.clone(),
+        false => converted.into(),
     }
 }
 
@@ -130,7 +133,7 @@ fn remembered(
     value: &Doc,
     convert: impl FnOnce() -> Doc,
 ) -> Doc {
-    let key = (std::ptr::from_ref(shape).addr(), value.clone());
+    let key = (shape.identity(), value.clone());
     if let Some(known) = memory.with_borrow(|known| known.get(&key)) {
         return known;
     }

@@ -369,6 +369,15 @@ impl Shape {
             _ => None,
         }
     }
+
+    /// A number that objects of one type have in common, whichever field they are in.
+    #[must_use]
+    pub fn identity(&'static self) -> usize {
+        match self.message() {
+            Some(of) => std::ptr::from_ref(of).addr(),
+            None => std::ptr::from_ref(self).addr(),
+        }
+    }
 }
 
 #[cfg(test)]

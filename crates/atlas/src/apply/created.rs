@@ -4,7 +4,6 @@
 //! tree of `FieldsV1` in one walk.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 
 use windlass_core::{Doc, Memo, Object, Str};
 
@@ -131,16 +130,15 @@ fn new_items<S: Schema>(schema: S, kind: ListKind<'_>, items: &[Doc]) -> Vec<(St
     let Some(inner) = schema.item() else {
         return Vec::new();
     };
-    let mut by_step: BTreeMap<PathElement, Option<&Doc>> = BTreeMap::new();
-    for item in items {
-        if let Ok(step) = step_of(schema, kind, item) {
-            let is_first = !by_step.contains_key(&step);
-            by_step.insert(step, is_first.then_some(item));
-        }
-    }
-    let nodes = by_step.into_iter().map(|(step, item)| {
-        let node = item.map_or_else(Doc::empty_object, |item| added(inner, item));
-        (encode_step(&step), node)
+    let found = items
+        .iter()
+        .filter_map(|item| Some((step_of(schema, kind, item).ok()?, item)));
+    let mut found: Vec<(PathElement, &Doc)> = found.collect();
+    found.sort_by(|(a, _), (b, _)| a.cmp(b));
+    let alike = found.chunk_by(|(a, _), (b, _)| a == b);
+    let nodes = alike.map(|alike| match alike {
+        [(step, item)] => (encode_step(step), added(inner, item)),
+        several => (encode_step(&several[0].0), Doc::empty_object()),
     });
     nodes.collect()
 }

@@ -33,6 +33,8 @@ thread_local! {
     static DEFAULTED: RefCell<Memo<Doc, Doc>> = RefCell::new(Memo::new(KNOWN_LIMIT));
     /// Specs that are valid.
     static VALID: RefCell<Memo<Doc, ()>> = RefCell::new(Memo::new(KNOWN_LIMIT));
+    /// The classes of pods, by what they follow from.
+    static CLASSES: RefCell<Memo<[Doc; 3], &'static str>> = RefCell::new(Memo::new(KNOWN_LIMIT));
 }
 
 const NODE_NAME: &str = "nodeName";
@@ -307,11 +309,22 @@ fn default_requests(resources: &mut Fields) {
 /// How well a pod's resources are assured: those of the pod as a whole if it has any, else those of
 /// its containers.
 fn quality_class(pod: &Doc) -> &'static str {
+    let spec = pod.at("/spec");
+    let parts = ["resources", "containers", "initContainers"];
+    let parts = parts.map(|key| spec.get(key).cloned().unwrap_or_default());
+    if let Some(known) = CLASSES.with_borrow(|known| known.get(&parts)) {
+        return known;
+    }
+    let class = class_of(&parts);
+    CLASSES.with_borrow_mut(|known| known.put(parts, class));
+    class
+}
+
+fn class_of([whole, containers, init_containers]: &[Doc; 3]) -> &'static str {
     let mut is_guaranteed = true;
     let mut has_any = false;
-    let whole = pod.at("/spec/resources");
-    let lists = [pod.at("/spec/containers"), pod.at("/spec/initContainers")];
-    let of_containers = lists.iter().flat_map(|list| list.items());
+    let containers = [containers, init_containers];
+    let of_containers = containers.into_iter().flat_map(Doc::items);
     let of_containers = of_containers.map(|container| container.at("/resources"));
     let all: Vec<&Doc> = match whole.is_null() {
         true => of_containers.collect(),

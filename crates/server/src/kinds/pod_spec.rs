@@ -55,6 +55,8 @@ thread_local! {
     /// The specs of templates with their defaults, by what they were before: a workload is written
     /// again and again, and its template seldom changes.
     static DEFAULTED: RefCell<Memo<Doc, Doc>> = RefCell::new(Memo::new(TEMPLATES_LIMIT));
+    /// Templates that are valid.
+    static VALID: RefCell<Memo<Doc, ()>> = RefCell::new(Memo::new(TEMPLATES_LIMIT));
 }
 
 /// A pod spec with its defaults.
@@ -298,13 +300,18 @@ fn validate_scalars(spec: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
 
 /// Finds what is wrong with the template of a workload whose pods restart by a policy.
 pub(super) fn validate_template(template: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
-    crate::rest::validate_labels(
-        &path.child("metadata").child("labels"),
-        template.at("/metadata/labels"),
-        errors,
-    );
-    super::pod_annotations::validate(template, &path.child("annotations"), errors);
-    validate_spec(template.at("/spec"), &path.child("spec"), errors);
+    if VALID.with_borrow(|known| known.get(template)).is_some() {
+        return;
+    }
+    let mut found = FieldErrors::default();
+    let labels = path.child("metadata").child("labels");
+    crate::rest::validate_labels(&labels, template.at("/metadata/labels"), &mut found);
+    super::pod_annotations::validate(template, &path.child("annotations"), &mut found);
+    validate_spec(template.at("/spec"), &path.child("spec"), &mut found);
+    if found.is_empty() {
+        VALID.with_borrow_mut(|known| known.put(template.clone(), ()));
+    }
+    errors.append(found);
 }
 
 fn validate_volumes<'a>(

@@ -10,6 +10,7 @@ use super::{Call, admission, metadata, object, pod, write_failed};
 use crate::auth;
 use crate::body::Body;
 use crate::field::FieldErrors;
+use crate::kinds::edit;
 use crate::registry::{Generation, Resource};
 use crate::respond;
 use crate::server::Server;
@@ -179,24 +180,20 @@ pub(super) fn dedupe_owners(object: Doc, warnings: &mut Vec<String>) -> Doc {
 /// A valid new object with everything in it that the server sets.
 fn prepare(server: &Server, resource: &Resource, object: &Doc) -> Result<Doc, Status> {
     let env = &server.inner().env;
-    let object = object::edit_metadata(object, |mut metadata| {
-        let base = metadata
-            .get("generateName")
-            .and_then(Doc::as_str)
-            .unwrap_or_default();
-        let name = metadata
-            .get("name")
-            .and_then(Doc::as_str)
-            .unwrap_or_default();
-        if name.is_empty() && !base.is_empty() {
-            metadata = metadata.with("name", names::generate_name(base, env).into());
-        }
-        if resource.generation != Generation::Absent {
-            metadata = metadata.with("generation", 1.into());
-        }
-        metadata
-            .with("creationTimestamp", env.now().to_string().into())
-            .with("uid", env.uid().as_str().into())
+    let object = object::edit_metadata(object, |metadata| {
+        let metadata = edit(&metadata.into(), |metadata| {
+            let base = metadata.text("generateName");
+            if metadata.text("name").is_empty() && !base.is_empty() {
+                let name = names::generate_name(base, env);
+                metadata.set("name", name);
+            }
+            if resource.generation != Generation::Absent {
+                metadata.set("generation", 1);
+            }
+            metadata.set("creationTimestamp", env.now().to_string());
+            metadata.set("uid", env.uid().as_str());
+        });
+        metadata.as_object().cloned().unwrap_or_else(Object::empty)
     });
     let object = if resource.has_status() && !resource.hooks.creates_with_status() {
         reset_status(resource, &object)

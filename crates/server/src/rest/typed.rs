@@ -175,7 +175,7 @@ impl Walk {
         shape: &'static Shape,
         doc: &Doc,
     ) -> Result<(), String> {
-        let key = (std::ptr::from_ref(shape).addr(), doc.clone());
+        let key = (shape.identity(), doc.clone());
         if memory.with_borrow(|known| known.get(&key)).is_some() {
             return Ok(());
         }
