@@ -15,9 +15,15 @@ use super::schema::{ListKind, Schema, Structure, step_of};
 /// Names of fields whose steps a thread remembers; far more than the kinds of a cluster have.
 const STEPS_LIMIT: usize = 8192;
 
+/// The same of items.
+const ITEMS_LIMIT: usize = 1024;
+
 thread_local! {
     /// The steps of fields, by name.
     static STEPS: RefCell<Memo<Str, Str>> = RefCell::new(Memo::new(STEPS_LIMIT));
+    /// The nodes of items that have plain fields only, by the place and the names of the fields.
+    static ITEMS: RefCell<Memo<(usize, usize), (Object, Doc)>> =
+        RefCell::new(Memo::new(ITEMS_LIMIT));
 }
 
 /// The fields that an object has more than what its creation started from, or differently. `None`
@@ -137,10 +143,33 @@ fn new_items<S: Schema>(schema: S, kind: ListKind<'_>, items: &[Doc]) -> Vec<(St
     found.sort_by(|(a, _), (b, _)| a.cmp(b));
     let alike = found.chunk_by(|(a, _), (b, _)| a == b);
     let nodes = alike.map(|alike| match alike {
-        [(step, item)] => (encode_step(step), added(inner, item)),
+        [(step, item)] => (encode_step(step), added_item(inner, item)),
         several => (encode_step(&several[0].0), Doc::empty_object()),
     });
     nodes.collect()
+}
+
+/// The node of an item that was not there before. Of plain fields it follows from their names, and
+/// lists are full of such items.
+fn added_item<S: Schema>(schema: S, item: &Doc) -> Doc {
+    let plain = item.as_object().filter(|fields| is_plain(fields));
+    let Some((fields, place)) = plain.zip(schema.identity()) else {
+        return added(schema, item);
+    };
+    let key = (place, fields.keys().as_ptr().addr());
+    if let Some((_, node)) = ITEMS.with_borrow(|items| items.get(&key)) {
+        return node;
+    }
+    let node = added(schema, item);
+    // As long as an item with these names is kept, no other names can be where they are.
+    ITEMS.with_borrow_mut(|items| items.put(key, (fields.clone(), node.clone())));
+    node
+}
+
+fn is_plain(fields: &Object) -> bool {
+    let is_plain =
+        |value: &Doc| !value.is_null() && value.as_object().is_none() && value.as_array().is_none();
+    fields.values().iter().all(is_plain)
 }
 
 fn field_step(key: &Str) -> Str {

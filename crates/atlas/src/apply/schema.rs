@@ -42,6 +42,10 @@ pub enum ScalarKind {
 
 /// Knows how the values at a place merge, and the places below it.
 pub trait Schema: Copy {
+    /// A number that only this place has for as long as the process runs; `None` if there is none.
+    fn identity(&self) -> Option<usize> {
+        None
+    }
     /// What is here. Where the schema leaves it open, the value decides.
     fn structure(&self, value: Option<&Doc>) -> Structure<'_>;
     /// The place of a field or key; `None` if nothing may be there.
@@ -100,6 +104,13 @@ impl AtlasSchema {
 }
 
 impl Schema for AtlasSchema {
+    fn identity(&self) -> Option<usize> {
+        match self.0 {
+            Place::Shape(shape) => Some(std::ptr::from_ref(shape).addr()),
+            Place::Type(_) | Place::Field(_) | Place::Open => None,
+        }
+    }
+
     fn structure(&self, value: Option<&Doc>) -> Structure<'_> {
         let field = match self.0 {
             Place::Field(field) => Some(field),

@@ -4,9 +4,10 @@
 //! [`FieldSet`] and to write that again costs more than the rest of the write, so small changes
 //! are made to the tree itself, at a cost that follows the change and not the set.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 
-use windlass_core::{DEPTH_LIMIT, Doc, Kind, Object, Str};
+use windlass_core::{DEPTH_LIMIT, Doc, Kind, Memo, Object, Str};
 
 use super::element::{PathElement, Scalar};
 use super::encode::{SELF, encode_step, encode_steps, joined};
@@ -15,11 +16,27 @@ use super::set::FieldSet;
 /// The longest whole number in a step that is told from its text.
 const DIGITS_LIMIT: usize = 18;
 
+/// Trees that a thread remembers.
+const KNOWN_LIMIT: usize = 4096;
+
+thread_local! {
+    /// Trees that are canonical: most writes leave those of other managers as they are.
+    static CANONICAL: RefCell<Memo<Doc, ()>> = RefCell::new(Memo::new(KNOWN_LIMIT));
+}
+
 /// Whether a tree is just as [`FieldSet::encode`] writes it, with steps that are equal exactly
 /// when their texts are. `false` also for what is hard to tell.
 pub(super) fn is_canonical(tree: &Doc) -> bool {
+    if CANONICAL.with_borrow(|known| known.get(tree)).is_some() {
+        return true;
+    }
     let root = tree.as_object();
-    root.is_some_and(|root| !root.contains_key(SELF) && are_canonical(root, DEPTH_LIMIT))
+    let is_canonical =
+        root.is_some_and(|root| !root.contains_key(SELF) && are_canonical(root, DEPTH_LIMIT));
+    if is_canonical {
+        CANONICAL.with_borrow_mut(|known| known.put(tree.clone(), ()));
+    }
+    is_canonical
 }
 
 fn are_canonical(level: &Object, depth: usize) -> bool {
