@@ -6,8 +6,7 @@ use hashbrown::HashTable;
 
 use crate::doc::intern::{hash_text, mix};
 use crate::doc::node::Shape;
-use crate::doc::short::ShortStr;
-use crate::doc::{Doc, Object, Repr, Str};
+use crate::doc::{Doc, Object, Str};
 
 /// Keys remembered before all is forgotten; far above what the kinds of one cluster use.
 const KEYS_LIMIT: usize = 8192;
@@ -185,16 +184,8 @@ impl Memo {
         number
     }
 
-    /// A string value: inline if it is short, interned otherwise.
-    #[inline]
-    pub(super) fn string(&mut self, text: &str) -> Doc {
-        match ShortStr::new(text) {
-            Some(short) => Doc(Repr::Short(short)),
-            None => Doc(Repr::Str(self.long_string(text))),
-        }
-    }
-
-    fn long_string(&mut self, text: &str) -> Str {
+    /// A string that does not fit inline.
+    pub(super) fn long_string(&mut self, text: &str) -> Str {
         let hash = hash_text(text);
         if self.strings.is_empty() || text.len() > STRING_BYTES_LIMIT {
             return Str::with_hash(text, hash);

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::prune::PruneNode;
 use super::{DUPLICATES_LIMIT, Duplicates, ParseError, ParseErrorKind, Parsed, Parser};
+use crate::doc::short::ShortStr;
 use crate::doc::{Array, Doc, Path, Repr, Segment};
 
 type Result<T> = std::result::Result<T, ParseError>;
@@ -51,21 +52,29 @@ impl<'a> Reader<'a> {
     pub(super) fn document(mut self) -> Result<Parsed> {
         // The tree is only borrowed for the walk; cloning its `Arc` ends the loan of the parser.
         let prune = self.parser.options.prune.clone();
-        let doc = self.value(prune.root()).map_err(ParseError::finish)?;
+        self.value(prune.root()).map_err(ParseError::finish)?;
         self.skip_space();
         if self.at < self.bytes.len() {
             return Err(self.error(ParseErrorKind::TrailingText));
         }
+        let doc = self.parser.values.pop().unwrap_or_default();
         let duplicates = self.duplicates.into_iter().map(Path::reversed).collect();
         Ok(Parsed { doc, duplicates })
     }
 
-    fn value(&mut self, prune: Option<&PruneNode>) -> Result<Doc> {
+    /// Reads a value and puts it last among the values. It is made where it stays: to hand it out
+    /// and put it there would cost a good part of reading it.
+    fn value(&mut self, prune: Option<&PruneNode>) -> Result<()> {
         self.skip_space();
         match self.peek() {
             Some(b'"') => {
                 let text = self.string()?;
-                Ok(self.parser.memo.string(&text))
+                let Parser { memo, values, .. } = &mut *self.parser;
+                match ShortStr::new(&text) {
+                    Some(short) => values.push(Doc(Repr::Short(short))),
+                    None => values.push(Doc(Repr::Str(memo.long_string(&text)))),
+                }
+                Ok(())
             }
             Some(b'{') => self.nested(|reader| reader.object(prune)),
             Some(b'[') => self.nested(|reader| reader.array(prune.and_then(PruneNode::item))),
@@ -78,19 +87,19 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn nested(&mut self, read: impl FnOnce(&mut Self) -> Result<Doc>) -> Result<Doc> {
+    fn nested(&mut self, read: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         let limit = self.parser.options.depth_limit;
         if self.depth >= limit {
             return Err(self.error(ParseErrorKind::TooDeep { limit }));
         }
         self.depth += 1;
         self.at += 1;
-        let doc = read(self)?;
+        read(self)?;
         self.depth -= 1;
-        Ok(doc)
+        Ok(())
     }
 
-    fn array(&mut self, prune: Option<&PruneNode>) -> Result<Doc> {
+    fn array(&mut self, prune: Option<&PruneNode>) -> Result<()> {
         let start = self.parser.values.len();
         let mut index = 0;
         while self.has_next(b']', index > 0, "\",\" or \"]\"")? {
@@ -98,20 +107,20 @@ impl<'a> Reader<'a> {
                 self.skip_value()?;
             } else {
                 let reported = self.duplicates.len();
-                let item = self
-                    .value(prune)
+                self.value(prune)
                     .map_err(|error| error.inside(Segment::Index(index)))?;
-                self.parser.values.push(item);
                 self.locate_duplicates(reported, || Segment::Index(index));
             }
             index += 1;
         }
-        let array = Array::taking(&mut self.parser.values[start..]);
-        self.parser.values.truncate(start);
-        Ok(array.into())
+        let values = &mut self.parser.values;
+        let array = Array::taking(&mut values[start..]);
+        values.truncate(start);
+        values.push(array.into());
+        Ok(())
     }
 
-    fn object(&mut self, prune: Option<&PruneNode>) -> Result<Doc> {
+    fn object(&mut self, prune: Option<&PruneNode>) -> Result<()> {
         let (first_value, first_key) = (self.parser.values.len(), self.parser.keys.len());
         let mut is_later = false;
         while self.has_next(b'}', is_later, "\",\" or \"}\"")? {
@@ -123,11 +132,12 @@ impl<'a> Reader<'a> {
         } = &mut *self.parser;
         let (object, repeated) = memo.object(&keys[first_key..], &mut values[first_value..]);
         values.truncate(first_value);
+        values.push(object.into());
         keys.truncate(first_key);
         for number in repeated {
             self.report_duplicate(number)?;
         }
-        Ok(object.into())
+        Ok(())
     }
 
     /// Reads `"key": value` and pushes both, unless the field is pruned.
@@ -149,10 +159,8 @@ impl<'a> Reader<'a> {
         let number = self.parser.memo.key_number(&key);
         self.parser.keys.push(number);
         let reported = self.duplicates.len();
-        let value = self
-            .field_value(number, inner)
+        self.field_value(number, inner)
             .map_err(|error| error.inside(Segment::Key(key.into_owned())))?;
-        self.parser.values.push(value);
         if self.duplicates.len() > reported {
             let key = self.parser.memo.key(number).as_str().to_owned();
             self.locate_duplicates(reported, || Segment::Key(key.clone()));
@@ -160,10 +168,10 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// The value of a field. Near the root, objects of one kind often repeat whole parts of the one
+    /// Reads the value of a field and puts it last. Near the root, objects of one kind often repeat whole parts of the one
     /// before, such as the spec of pods of one template: these are compared instead of read.
     #[inline]
-    fn field_value(&mut self, key: u32, prune: Option<&PruneNode>) -> Result<Doc> {
+    fn field_value(&mut self, key: u32, prune: Option<&PruneNode>) -> Result<()> {
         self.skip_space();
         // Where something is pruned, the text alone does not say what it is read as.
         let is_plain = prune.is_none() && self.depth <= REPEATS_DEPTH;
@@ -173,15 +181,18 @@ impl<'a> Reader<'a> {
         let (start, depth, reported) = (self.at, self.depth, self.duplicates.len());
         if let Some((doc, length)) = self.parser.memo.repeated(key, depth, &self.bytes[start..]) {
             self.at += length;
-            return Ok(doc);
+            self.parser.values.push(doc);
+            return Ok(());
         }
-        let doc = self.value(None)?;
+        self.value(None)?;
+        let Parser { memo, values, .. } = &mut *self.parser;
         // A repeated key must be reported each time.
-        if self.duplicates.len() == reported {
-            let text = &self.bytes[start..self.at];
-            self.parser.memo.remember_value(key, depth, text, &doc);
+        if self.duplicates.len() == reported
+            && let Some(doc) = values.last()
+        {
+            memo.remember_value(key, depth, &self.bytes[start..self.at], doc);
         }
-        Ok(doc)
+        Ok(())
     }
 
     /// Adds a step to the paths of the repeated keys that were found inside one value.
@@ -331,7 +342,7 @@ impl<'a> Reader<'a> {
         Ok(code)
     }
 
-    fn number(&mut self) -> Result<Doc> {
+    fn number(&mut self) -> Result<()> {
         let start = self.at;
         if self.peek() == Some(b'-') {
             self.at += 1;
@@ -362,10 +373,12 @@ impl<'a> Reader<'a> {
         } else {
             float(text)
         };
-        doc.ok_or_else(|| {
+        let Some(doc) = doc else {
             self.at = start;
-            self.error(ParseErrorKind::NumberRange)
-        })
+            return Err(self.error(ParseErrorKind::NumberRange));
+        };
+        self.parser.values.push(doc);
+        Ok(())
     }
 
     /// At least one digit.
@@ -381,10 +394,11 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn word(&mut self, word: &'static str, doc: Doc) -> Result<Doc> {
+    fn word(&mut self, word: &'static str, doc: Doc) -> Result<()> {
         if self.bytes[self.at..].starts_with(word.as_bytes()) {
             self.at += word.len();
-            return Ok(doc);
+            self.parser.values.push(doc);
+            return Ok(());
         }
         Err(self.error(ParseErrorKind::Expected("a value")))
     }
