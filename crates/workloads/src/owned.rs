@@ -86,13 +86,13 @@ fn exact(selector: &Selector) -> Option<(&str, &str)> {
     keys.find_map(|key| Some((key, selector.exact_value(key)?)))
 }
 
-/// The children that an owner manages.
+/// The children that an owner manages. Nobody manages anything in another namespace, whatever is
+/// said there.
 pub(crate) fn children_of(children: &Snapshot, owner: &Doc) -> Vec<Obj> {
-    by_index(
-        children,
-        functions::CONTROLLER_INDEX,
-        owner.meta().uid_str(),
-    )
+    let meta = owner.meta();
+    let mut found = by_index(children, functions::CONTROLLER_INDEX, meta.uid_str());
+    found.retain(|child| child.namespace() == meta.namespace());
+    found
 }
 
 /// The children of a namespace that nobody manages and that match.

@@ -29,7 +29,8 @@ const HASH: &str = "pod-template-hash";
 async fn a_deployment_gets_a_set_and_its_pods(stage: &Stage) {
     stage.run();
     stage.run_kubelet();
-    stage.create(deployment("web", 5)).await;
+    let patient = deployment("web", 20).with("/spec/minReadySeconds", 4);
+    stage.create(patient.unwrap()).await;
     stage.until_complete("web").await;
     let set = stage.sets().await.remove(0);
     let hash = set.meta().label(HASH).unwrap();
@@ -43,7 +44,7 @@ async fn a_deployment_gets_a_set_and_its_pods(stage: &Stage) {
         hash
     );
     let pods = stage.pods().await;
-    assert_eq!(pods.len(), 5);
+    assert_eq!(pods.len(), 20);
     assert!(pods.iter().all(|pod| pod.meta().label(HASH) == Some(hash)));
     let found = stage.get(&DEPLOYMENTS, "web").await;
     assert_eq!((revision(&found), revision(&set)), (1, 1));
@@ -51,10 +52,11 @@ async fn a_deployment_gets_a_set_and_its_pods(stage: &Stage) {
         let name = format!("deployment.kubernetes.io/{name}");
         set.meta().annotation(&name).map(str::to_owned)
     };
-    // A quarter of five more, rounded up, is allowed.
-    assert_eq!(annotation("desired-replicas").as_deref(), Some("5"));
-    assert_eq!(annotation("max-replicas").as_deref(), Some("7"));
-    let message = format!("Scaled up replica set web-{hash} from 0 to 5");
+    // A quarter more is allowed.
+    assert_eq!(annotation("desired-replicas").as_deref(), Some("20"));
+    assert_eq!(annotation("max-replicas").as_deref(), Some("25"));
+    assert_eq!(number(&set, "/spec/minReadySeconds"), 4);
+    let message = format!("Scaled up replica set web-{hash} from 0 to 20");
     let event = ("Normal".to_owned(), "ScalingReplicaSet".to_owned(), message);
     stage
         .until(async |s| s.events("web").await.contains(&event))

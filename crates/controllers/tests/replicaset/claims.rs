@@ -208,3 +208,56 @@ async fn an_orphan_without_the_labels_or_of_another_namespace_stays_free() {
     let elsewhere = stage.cluster.find(&PODS, "other/free").await.unwrap();
     assert!(elsewhere.meta().controller().is_none());
 }
+
+/// Runs the controllers of sets for all namespaces.
+fn run_everywhere(stage: &Stage) {
+    stage.cluster.run_with("everywhere", |manager| {
+        windlass_controllers::replicaset::add_to(manager, &Default::default());
+    });
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_of_another_namespace_are_nobodys_here() {
+    let stage = Stage::embedded("here").await;
+    let other = doc!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "other" } });
+    stage.cluster.create_doc(&other).await;
+    let set = stage.create(replica_set("web", 1)).await;
+    // One says that it belongs to the set, the other one would if it were here.
+    let references = vec![owner_ref(&set, true)];
+    let claimed = orphan("claimed", "web").with("/metadata/ownerReferences", references);
+    let mut before = Vec::new();
+    for pod in [claimed.unwrap(), orphan("free", "web")] {
+        let pod = pod.with("/metadata/namespace", "other").unwrap();
+        before.push(stage.cluster.create_doc(&pod).await);
+    }
+    run_everywhere(&stage);
+    stage.until(async |s| s.pods().await.len() == 1).await;
+    stage.scale(&SETS, "web", 0).await;
+    stage.until(async |s| s.pods().await.is_empty()).await;
+    stage.settle().await;
+    let after = stage.cluster.list_docs(&PODS, "other", "").await;
+    assert_eq!(after, before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_means_another_owner_by_name_or_kind_is_not_counted() {
+    let stage = Stage::embedded("misnamed").await;
+    let set = stage.create(replica_set("web", 1)).await;
+    let right = owner_ref(&set, true);
+    let wrong = [
+        ("renamed", right.with("/name", "other").unwrap()),
+        ("rekinded", right.with("/kind", "StatefulSet").unwrap()),
+    ];
+    for (name, reference) in wrong {
+        let pod = orphan(name, "web").with("/metadata/ownerReferences", vec![reference]);
+        stage.create(pod.unwrap()).await;
+    }
+    run_everywhere(&stage);
+    stage.until(async |s| s.pods().await.len() == 3).await;
+    stage.settle().await;
+    assert_eq!(stage.pods().await.len(), 3);
+    assert_eq!(
+        number(&stage.get(&SETS, "web").await, "/status/replicas"),
+        1
+    );
+}

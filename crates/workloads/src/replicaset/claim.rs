@@ -60,7 +60,7 @@ impl Engine {
         selector: &Selector,
     ) -> Result<Claimed> {
         let pods = self.pods.lister().snapshot();
-        let mut reader = Reader::new(set.doc(), selector);
+        let mut reader = Reader::new(set.doc(), &self.variant.kind, selector);
         let mut claimed = Claimed {
             active: Vec::new(),
             terminating: 0,
@@ -70,7 +70,7 @@ impl Engine {
         claimed.active.reserve_exact(owned.len());
         for pod in owned {
             let look = reader.look(pod.doc());
-            if look.standing.is_terminal {
+            if look.standing.is_terminal || !look.is_own {
                 continue;
             }
             match (look.labelling.is_match, look.is_deleting) {
@@ -104,7 +104,7 @@ impl Engine {
         if !outcome.errors.is_empty() {
             return Err(together(&outcome.errors));
         }
-        let mut reader = Reader::new(set.doc(), selector);
+        let mut reader = Reader::new(set.doc(), kind, selector);
         for pod in outcome.objects {
             let look = reader.look(pod.doc());
             claimed.active.push(Replica::new(pod, &look));

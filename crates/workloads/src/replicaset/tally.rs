@@ -6,14 +6,18 @@
 use std::time::Duration;
 
 use windlass_core::{Doc, MicroTime, Object, Selector, Time};
+use windlass_runtime::ResourceKind;
 
 /// Reads pods, remembering the last answers.
 pub(super) struct Reader<'a> {
+    set: &'a Doc,
+    kind: &'a ResourceKind,
     selector: &'a Selector,
     /// The labels of the template, all of which a pod may have.
     template: Option<&'a Object>,
     labels: Option<(Option<Doc>, Labelling)>,
     status: Option<(Option<Doc>, Standing)>,
+    references: Option<(Option<Doc>, bool)>,
 }
 
 /// What a set needs to know of a pod.
@@ -22,6 +26,8 @@ pub(super) struct Look {
     pub(super) labelling: Labelling,
     pub(super) standing: Standing,
     pub(super) is_deleting: bool,
+    /// Whether the pod means this set by all that it says of it, not by the UID alone.
+    pub(super) is_own: bool,
 }
 
 /// What the labels of a pod come to.
@@ -49,12 +55,15 @@ pub(super) enum Readiness {
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(set: &'a Doc, selector: &'a Selector) -> Self {
+    pub(super) fn new(set: &'a Doc, kind: &'a ResourceKind, selector: &'a Selector) -> Self {
         Self {
+            set,
+            kind,
             selector,
             template: set.at("/spec/template/metadata/labels").as_object(),
             labels: None,
             status: None,
+            references: None,
         }
     }
 
@@ -65,7 +74,25 @@ impl<'a> Reader<'a> {
             labelling: self.labelling(pod, field("labels")),
             standing: self.standing(pod.get("status")),
             is_deleting: field("deletionTimestamp").is_some_and(|time| !time.is_null()),
+            is_own: self.is_own(pod, field("ownerReferences")),
         }
+    }
+
+    fn is_own(&mut self, pod: &Doc, references: Option<&Doc>) -> bool {
+        if let Some((known, answer)) = &self.references
+            && known.as_ref() == references
+        {
+            return *answer;
+        }
+        let (set, gvk) = (self.set.meta(), self.kind.gvk());
+        let answer = pod.meta().controller().is_some_and(|owner| {
+            owner.uid == set.uid()
+                && owner.name == set.name()
+                && owner.kind == gvk.kind()
+                && owner.group() == gvk.group()
+        });
+        self.references = Some((references.cloned(), answer));
+        answer
     }
 
     fn labelling(&mut self, pod: &Doc, labels: Option<&Doc>) -> Labelling {
@@ -202,6 +229,7 @@ mod tests {
     use windlass_core::doc;
 
     use super::*;
+    use crate::owned::apps_kind;
 
     fn at(seconds: f64) -> MicroTime {
         #[expect(clippy::cast_possible_truncation, reason = "tests use small numbers")]
@@ -289,7 +317,8 @@ mod tests {
                 "metadata": { "labels": { "app": app, "tier": tier } }, "status": { "phase": phase }
             })
         };
-        let mut reader = Reader::new(&set, &selector);
+        let kind = apps_kind("ReplicaSet", "replicasets");
+        let mut reader = Reader::new(&set, &kind, &selector);
         for (app, tier, phase) in [
             ("web", "x", "Running"),
             ("web", "x", "Failed"),
