@@ -122,7 +122,7 @@ async fn scripts_end_alike_with_their_controllers_and_with_ours() {
         .controller_manager_flag("--kube-api-burst=1000");
     let server = ControlPlane::start(&options).unwrap();
     let theirs = play(&server, Controllers::Others).await;
-    assert_eq!(ours.len(), 67);
+    assert_eq!(ours.len(), 66);
     assert_eq!(theirs.len(), ours.len());
     let mut different = Vec::new();
     for (name, theirs) in &theirs {

@@ -39,7 +39,6 @@ pub(crate) fn all() -> Vec<(&'static str, Script)> {
         old_set_deleted_by_hand,
         hash_taken_off_a_pod,
         hash_taken_off_a_set,
-        rollback_to_no_number,
         recreation_paused,
         set_deleted_and_held,
         set_selects_by_expressions,
@@ -173,7 +172,9 @@ async fn deployments_of_one_selector(stage: &Stage) {
     stage.create(deployment("web", 2)).await;
     until_complete(stage).await;
     stage.settle().await;
-    let other = deployment("web", 3).with("/metadata/name", "other").unwrap();
+    let other = deployment("web", 3)
+        .with("/metadata/name", "other")
+        .unwrap();
     let image = doc!({ "spec": { "containers": [{ "name": "c", "image": "other:1" }] } });
     let image = merge_patch(other.at("/spec/template"), &image);
     stage
@@ -383,22 +384,6 @@ async fn hash_taken_off_a_set(stage: &Stage) {
     until_complete(stage).await;
 }
 
-async fn rollback_to_no_number(stage: &Stage) {
-    stage.run_kubelet();
-    stage.create(deployment("web", 1)).await;
-    until_complete(stage).await;
-    set_image(stage, "nginx:2").await;
-    until_complete(stage).await;
-    stage.settle().await;
-    for to in ["abc", "1.5"] {
-        let patch = doc!({ "metadata": { "annotations": { ROLLBACK: to } } });
-        stage.patch(&DEPLOYMENTS, "web", patch).await;
-        stage.settle().await;
-        until_complete(stage).await;
-        stage.settle().await;
-    }
-}
-
 async fn recreation_paused(stage: &Stage) {
     stage.run_kubelet();
     let strategy = doc!({ "type": "Recreate" });
@@ -494,9 +479,7 @@ async fn set_of_pods_that_end_slowly(stage: &Stage) {
     let pods = stage.pods().await;
     let going = pods.iter().find(|pod| pod.meta().is_deleting()).unwrap();
     let ended = doc!({ "phase": "Succeeded" });
-    stage
-        .patch_status(&PODS, going.meta().name(), ended)
-        .await;
+    stage.patch_status(&PODS, going.meta().name(), ended).await;
     terminating(0).await;
     until_complete(stage).await;
 }
@@ -509,7 +492,8 @@ async fn set_under_a_quota_that_grows(stage: &Stage) {
     });
     stage.create(quota).await;
     // Nobody counts what is used here; the server adds to what is said in the status.
-    let used = |hard: &str, used: &str| doc!({ "hard": { "pods": hard }, "used": { "pods": used } });
+    let used =
+        |hard: &str, used: &str| doc!({ "hard": { "pods": hard }, "used": { "pods": used } });
     stage.patch_status(&QUOTAS, "quota", used("1", "1")).await;
     let dry_run = windlass_client::WriteOptions::default().dry_run();
     stage
@@ -700,7 +684,10 @@ async fn namespace_held_by_a_custom_object(stage: &Stage) {
         .find(&NAMESPACES, &stage.namespace)
         .await
         .unwrap();
-    stage.cluster.delete(&namespace, Propagation::Background).await;
+    stage
+        .cluster
+        .delete(&namespace, Propagation::Background)
+        .await;
     // Pods go first, and everything else waits for them.
     stage
         .until(async |s| {
