@@ -16,6 +16,7 @@ mod network;
 mod pod;
 mod pod_annotations;
 mod pod_spec;
+mod pod_terms;
 mod policy;
 mod rbac;
 mod registration;

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use windlass_core::{Doc, Env, Memo, Object, Quantity, doc, names};
 
 use super::fields::{Fields, edit};
-use super::{pod_annotations, pod_spec};
+use super::{pod_annotations, pod_spec, pod_terms};
 use crate::field::{FieldErrors, FieldPath};
 use crate::registry::Hooks;
 use crate::rest::{cut, put};
@@ -96,7 +96,7 @@ impl Hooks for Pods {
                 }]),
             );
         }
-        put(pod, "/status", status)
+        put(pod_terms::merge(pod), "/status", status)
     }
 
     fn prepare_status(&self, new: Doc, old: &Doc) -> Doc {

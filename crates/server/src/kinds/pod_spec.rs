@@ -253,6 +253,8 @@ pub(super) fn validate_spec(spec: &Doc, path: &FieldPath, errors: &mut FieldErro
         }
     }
     validate_scalars(spec, path, errors);
+    super::pod_terms::validate_affinity(spec, path, errors);
+    super::pod_terms::validate_spread(spec, path, errors);
     validate_claims(spec, path, errors);
 }
 

@@ -80,25 +80,26 @@ fn validate_selector(selector: &Doc, kind: &str, errors: &mut FieldErrors) -> Op
 
 fn validate_operators(selector: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
     for (index, term) in selector.at("/matchExpressions").items().iter().enumerate() {
-        let path = path.child("matchExpressions").index(index);
-        let values = term.at("/values").items();
-        match term.str_at("/operator") {
-            "In" | "NotIn" if values.is_empty() => {
-                let detail = "must be specified when `operator` is 'In' or 'NotIn'";
-                errors.required(&path.child("values"), detail);
-            }
-            "Exists" | "DoesNotExist" if !values.is_empty() => {
-                let detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
-                errors.forbidden(&path.child("values"), detail);
-            }
-            "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
-            other => {
-                errors.invalid(
-                    &path.child("operator"),
-                    other,
-                    "not a valid selector operator",
-                );
-            }
+        validate_operator(term, &path.child("matchExpressions").index(index), errors);
+    }
+}
+
+/// Finds an expression of a selector whose operator is unknown, or goes ill with its values.
+pub(super) fn validate_operator(expression: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
+    let values = expression.at("/values").items();
+    match expression.str_at("/operator") {
+        "In" | "NotIn" if values.is_empty() => {
+            let detail = "must be specified when `operator` is 'In' or 'NotIn'";
+            errors.required(&path.child("values"), detail);
+        }
+        "Exists" | "DoesNotExist" if !values.is_empty() => {
+            let detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
+            errors.forbidden(&path.child("values"), detail);
+        }
+        "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
+        other => {
+            let detail = "not a valid selector operator";
+            errors.invalid(&path.child("operator"), other, detail);
         }
     }
 }
