@@ -564,6 +564,59 @@ fn a_part_that_repeats_is_read_as_it_was_before() {
 }
 
 #[test]
+fn parts_of_many_templates_that_come_in_turns_are_read_as_they_are_written() {
+    let mut parser = Parser::new(ParseOptions::pruning(Prune::managed_fields()));
+    for round in 0..4 {
+        // More templates than are remembered, and some whose text starts as another's does.
+        for template in 0..20 {
+            let image = format!("registry.example/app:{}", "1".repeat(template));
+            let spec = format!(r#"{{"containers":[{{"name":"app","image":"{image}"}}]}}"#);
+            let metadata = format!(
+                r#"{{"name":"pod-{round}-{template}","labels":{spec},"managedFields":[{spec}]}}"#
+            );
+            let text = format!(r#"{{"metadata":{metadata},"spec":{spec},"status":[{spec}]}}"#);
+            let whole = Doc::parse(text.as_bytes()).unwrap();
+            let doc = parser.parse(text.as_bytes()).unwrap().doc;
+            assert_eq!(doc, Prune::managed_fields().apply(&whole));
+        }
+    }
+}
+
+#[test]
+fn what_is_skipped_at_one_place_is_read_at_another() {
+    let mut parser = Parser::new(ParseOptions::pruning(Prune::nothing().and("spec")));
+    let part = r#"{"containers":[{"name":"app","image":"registry.example/app:1"}]}"#;
+    for _ in 0..2 {
+        let text = format!(r#"{{"spec":{part},"status":{part}}}"#);
+        let doc = parser.parse(text.as_bytes()).unwrap().doc;
+        assert!(doc.at("/spec").is_null());
+        assert_eq!(*doc.at("/status"), Doc::parse(part.as_bytes()).unwrap());
+    }
+}
+
+#[test]
+fn skipped_text_that_ends_too_early_is_refused_after_one_that_does_not() {
+    let mut parser = Parser::new(ParseOptions::pruning(Prune::nothing().and("spec")));
+    let part = r#"{"containers":[{"name":"app","image":"registry.example/app:1"}]}"#;
+    assert!(
+        parser
+            .parse(format!(r#"{{"spec":{part}}}"#).as_bytes())
+            .is_ok()
+    );
+    assert!(
+        parser
+            .parse(format!(r#"{{"spec":{part}"#).as_bytes())
+            .is_err()
+    );
+    let cut = &part[..part.len() - 1];
+    assert!(
+        parser
+            .parse(format!(r#"{{"spec":{cut}}}"#).as_bytes())
+            .is_err()
+    );
+}
+
+#[test]
 fn a_part_that_repeats_where_something_is_pruned_is_pruned() {
     let prune = Prune::nothing().and("metadata.labels.containers");
     let options = ParseOptions::pruning(prune.clone());

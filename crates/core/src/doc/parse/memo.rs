@@ -1,6 +1,6 @@
 //! What a parser remembers from one document to the next.
 
-use std::fmt;
+use std::{collections::VecDeque, fmt};
 
 use hashbrown::HashTable;
 
@@ -32,6 +32,13 @@ const VALUE_BYTES_LIMIT: usize = 16 << 10;
 /// Slots for the values met last. A power of two.
 const VALUES_SLOTS: usize = 64;
 
+/// Values remembered in one slot: objects of several owners come in turns, such as the pods of
+/// sets that are scaled at the same time.
+const SLOT_VALUES_LIMIT: usize = 8;
+
+/// Text remembered in one slot.
+const SLOT_BYTES_LIMIT: usize = 32 << 10;
+
 /// Known keys, known key sequences, and the strings and values met last.
 pub(super) struct Memo {
     /// Numbers of the known keys, found by the hash of the text.
@@ -46,11 +53,51 @@ pub(super) struct Memo {
     strings: Vec<Option<Str>>,
     /// The arrays and objects met last near the root, each in the slot its place names. Empty
     /// where nothing is remembered.
-    values: Vec<Value>,
+    values: Vec<Slot>,
+    /// The arrays and objects near the root that were passed over last.
+    skipped: Slot,
+}
+
+/// The values met last at one place, the newest last. Bounded by [`SLOT_VALUES_LIMIT`] and
+/// [`SLOT_BYTES_LIMIT`].
+#[derive(Clone, Default)]
+struct Slot {
+    values: VecDeque<Value>,
+    /// Bytes of their texts.
+    bytes: usize,
+}
+
+impl Slot {
+    /// The value at this depth that the text starts with.
+    #[inline]
+    fn find(&self, depth: usize, rest: &[u8]) -> Option<&Value> {
+        let mut values = self.values.iter().rev();
+        values.find(|value| value.depth == depth && rest.starts_with(&value.text))
+    }
+
+    /// Remembers a value, in place of the oldest ones.
+    fn push(&mut self, depth: usize, text: &[u8], doc: &Doc) {
+        let mut spare = Vec::new();
+        while self.values.len() >= SLOT_VALUES_LIMIT || self.bytes + text.len() > SLOT_BYTES_LIMIT {
+            let Some(oldest) = self.values.pop_front() else {
+                break;
+            };
+            self.bytes -= oldest.text.len();
+            spare = oldest.text;
+        }
+        spare.clear();
+        spare.extend_from_slice(text);
+        self.bytes += text.len();
+        self.values.push_back(Value {
+            depth,
+            text: spare,
+            doc: doc.clone(),
+        });
+    }
 }
 
 /// A value as it was written, and what it was read as.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 struct Value {
     /// How deep it lay: the limit of depth ends at another place elsewhere.
     depth: usize,
@@ -96,7 +143,7 @@ impl Memo {
     pub(super) fn remembering() -> Self {
         Self {
             strings: vec![None; STRINGS_SLOTS],
-            values: vec![Value::default(); VALUES_SLOTS],
+            values: vec![Slot::default(); VALUES_SLOTS],
             ..Self::forgetting()
         }
     }
@@ -109,6 +156,7 @@ impl Memo {
             sequences: Vec::new(),
             strings: Vec::new(),
             values: Vec::new(),
+            skipped: Slot::default(),
         }
     }
 
@@ -133,17 +181,31 @@ impl Memo {
         self.keys.clear();
         self.sequence_numbers.clear();
         self.sequences.clear();
-        self.values.fill(Value::default());
+        self.values.fill(Slot::default());
+        self.skipped = Slot::default();
     }
 
-    /// The value at this place if it is written as the one that was there last, and how long that
-    /// is. An array or object ends where its bracket closes, so nothing has to follow.
+    /// How long the text of a value to be passed over is, if one was written alike.
+    #[inline]
+    pub(super) fn skipped(&self, depth: usize, rest: &[u8]) -> Option<usize> {
+        self.skipped.find(depth, rest).map(|value| value.text.len())
+    }
+
+    /// Remembers an array or object that was passed over.
+    #[inline]
+    pub(super) fn remember_skipped(&mut self, depth: usize, text: &[u8]) {
+        let is_remembering = !self.values.is_empty();
+        if is_remembering && (VALUE_BYTES_MIN..=VALUE_BYTES_LIMIT).contains(&text.len()) {
+            self.skipped.push(depth, text, &Doc::NULL);
+        }
+    }
+
+    /// The value at this place if it is written as one of those that were there last, and how long
+    /// that is. An array or object ends where its bracket closes, so nothing has to follow.
     #[inline]
     pub(super) fn repeated(&self, key: u32, depth: usize, rest: &[u8]) -> Option<(Doc, usize)> {
-        let value = self.values.get(slot(key, depth))?;
-        let is_known = value.depth == depth && !value.text.is_empty();
-        let is_repeated = is_known && rest.starts_with(&value.text);
-        is_repeated.then(|| (value.doc.clone(), value.text.len()))
+        let value = self.values.get(slot(key, depth))?.find(depth, rest)?;
+        Some((value.doc.clone(), value.text.len()))
     }
 
     /// Remembers an array or object for the next document.
@@ -152,11 +214,8 @@ impl Memo {
         if !(VALUE_BYTES_MIN..=VALUE_BYTES_LIMIT).contains(&text.len()) {
             return;
         }
-        if let Some(value) = self.values.get_mut(slot(key, depth)) {
-            value.depth = depth;
-            value.text.clear();
-            value.text.extend_from_slice(text);
-            value.doc = doc.clone();
+        if let Some(slot) = self.values.get_mut(slot(key, depth)) {
+            slot.push(depth, text, doc);
         }
     }
 

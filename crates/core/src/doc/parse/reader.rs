@@ -154,7 +154,7 @@ impl<'a> Reader<'a> {
         self.at += 1;
         let inner = prune.and_then(|prune| prune.field(&key));
         if inner.is_some_and(PruneNode::is_pruned) {
-            return self.skip_value();
+            return self.skip_field();
         }
         let number = self.parser.memo.key_number(&key);
         self.parser.keys.push(number);
@@ -192,6 +192,26 @@ impl<'a> Reader<'a> {
         {
             memo.remember_value(key, depth, &self.bytes[start..self.at], doc);
         }
+        Ok(())
+    }
+
+    /// Passes over the value of a field. As with what is read, near the root it is often written
+    /// as one before was, such as the managed fields of pods of one template.
+    fn skip_field(&mut self) -> Result<()> {
+        self.skip_space();
+        let is_nested = matches!(self.peek(), Some(b'{' | b'['));
+        if !is_nested || self.depth > REPEATS_DEPTH {
+            return self.skip_value();
+        }
+        let start = self.at;
+        let memo = &self.parser.memo;
+        if let Some(length) = memo.skipped(self.depth, &self.bytes[start..]) {
+            self.at += length;
+            return Ok(());
+        }
+        self.skip_value()?;
+        let text = &self.bytes[start..self.at];
+        self.parser.memo.remember_skipped(self.depth, text);
         Ok(())
     }
 
