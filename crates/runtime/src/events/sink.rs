@@ -6,8 +6,8 @@ use tokio::{
     sync::mpsc,
     time::{Instant, sleep_until},
 };
-use windlass_client::{Cause, RestClient};
-use windlass_core::{Doc, Env};
+use windlass_client::{Cause, DynamicApi, DynamicClient, Patch, RestClient, WriteOptions};
+use windlass_core::{Doc, Env, GroupVersion};
 
 use super::{
     correlate::{Correlated, Correlator, CorrelatorOptions},
@@ -42,14 +42,14 @@ pub enum SinkError {
 
 /// Stores events.
 pub trait EventSink: Send + Sync + 'static {
-    /// Creates an event.
+    /// Creates an event. Of what is returned only the metadata is looked at.
     fn create(
         &self,
         namespace: &str,
         event: &Doc,
     ) -> impl Future<Output = Result<Doc, SinkError>> + Send;
 
-    /// Changes an event that exists.
+    /// Changes an event that exists. Of what is returned only the metadata is looked at.
     fn patch(
         &self,
         namespace: &str,
@@ -60,16 +60,26 @@ pub trait EventSink: Send + Sync + 'static {
 
 impl EventSink for RestClient {
     async fn create(&self, namespace: &str, event: &Doc) -> Result<Doc, SinkError> {
-        let path = format!("/api/v1/namespaces/{namespace}/events");
-        Ok(self.post(path).doc(event).into_doc().await?)
+        let api = events_of(self, namespace);
+        Ok(api.create(event, &brief()).await?)
     }
 
     async fn patch(&self, namespace: &str, name: &str, patch: &Doc) -> Result<Doc, SinkError> {
-        let path = format!("/api/v1/namespaces/{namespace}/events/{name}");
-        let body = patch.to_json();
-        let request = Self::patch(self, path).body("application/merge-patch+json", body);
-        Ok(request.into_doc().await?)
+        let (api, patch) = (events_of(self, namespace), Patch::Merge(patch.clone()));
+        Ok(api.patch(name, &patch, &brief()).await?)
     }
+}
+
+fn events_of(client: &RestClient, namespace: &str) -> DynamicApi {
+    let events = GroupVersion::constant("", "v1").with_resource("events");
+    DynamicClient::new(client.clone())
+        .resource(events)
+        .namespaced(namespace)
+}
+
+/// Of a stored event only the name and the revision are of interest.
+fn brief() -> WriteOptions {
+    WriteOptions::default().metadata_only()
 }
 
 impl From<windlass_client::Error> for SinkError {
