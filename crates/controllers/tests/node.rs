@@ -556,3 +556,80 @@ async fn many_pods_on_one_node_become_ready_and_go() {
         .until(async |c| c.list_docs(&PODS, "default", "").await.is_empty())
         .await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn shorter_grace_ends_a_pod_that_is_already_stopping() {
+    let cluster = cluster().await;
+    cluster
+        .create_doc(&pod("p", &[(node::STOP_AFTER, "1h")]))
+        .await;
+    until(&cluster, "p", is_ready).await;
+    delete(&cluster, "p", Some(3600)).await;
+    cluster.pass(Duration::from_secs(60)).await;
+    assert!(find(&cluster, "p").await.meta().is_deleting());
+    delete(&cluster, "p", Some(2)).await;
+    cluster.pass(Duration::from_secs(5)).await;
+    assert!(cluster.find(&PODS, "default/p").await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn closed_readiness_gate_takes_readiness_back() {
+    let cluster = cluster().await;
+    let gate = doc!([{ "conditionType": "example.com/up" }]);
+    let gated = set(&pod("p", &[]), "/spec/readinessGates", gate);
+    let gated = cluster.create_doc(&gated).await;
+    until(&cluster, "p", has_phase("Running")).await;
+    for (status, is_up) in [("True", true), ("False", false), ("True", true)] {
+        let now = find(&cluster, "p").await;
+        let others = now.at("/status/conditions").items().iter();
+        let others = others.filter(|one| one.str_at("/type") != "example.com/up");
+        let gate = doc!({ "type": "example.com/up", "status": status });
+        let conditions: Vec<Doc> = others.cloned().chain([gate]).collect();
+        cluster
+            .patch_status(&gated, doc!({ "conditions": conditions }))
+            .await;
+        let shown = until(&cluster, "p", |pod| is_ready(pod) == is_up).await;
+        assert!(condition(&shown, "ContainersReady").unwrap().is_true());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn annotation_of_a_running_pod_changes_what_it_does() {
+    let cluster = cluster().await;
+    let job = set(&pod("p", &[]), "/spec/restartPolicy", "OnFailure");
+    let job = cluster.create_doc(&job).await;
+    until(&cluster, "p", is_ready).await;
+    cluster.pass(Duration::from_secs(3600)).await;
+    let exit = doc!({ "metadata": { "annotations": { (node::EXIT_AFTER): "0s" } } });
+    cluster.patch(&job, exit).await;
+    let done = until(&cluster, "p", has_phase("Succeeded")).await;
+    assert!(!is_ready(&done));
+    assert_eq!(condition(&done, "Ready").unwrap().reason, "PodCompleted");
+}
+
+#[tokio::test(start_paused = true)]
+async fn stopped_pod_that_is_held_stays_as_it_ended() {
+    let cluster = cluster().await;
+    let held = set(
+        &pod("p", &[]),
+        "/metadata/finalizers",
+        doc!(["example.com/hold"]),
+    );
+    let held = cluster.create_doc(&held).await;
+    until(&cluster, "p", is_ready).await;
+    delete(&cluster, "p", None).await;
+    let ended = until(&cluster, "p", has_phase("Succeeded")).await;
+    cluster.pass(Duration::from_secs(600)).await;
+    let after = find(&cluster, "p").await;
+    assert_eq!(after.at("/status"), ended.at("/status"));
+    // Whoever marks it does not bring it back to life.
+    let mark = doc!({ "metadata": { "labels": { "mark": "x" } } });
+    cluster.patch(&held, mark).await;
+    cluster.pass(Duration::from_secs(600)).await;
+    let after = find(&cluster, "p").await;
+    assert_eq!(after.at("/status"), ended.at("/status"));
+    cluster
+        .patch(&held, doc!({ "metadata": { "finalizers": null } }))
+        .await;
+    until_gone(&cluster, "p").await;
+}

@@ -1,5 +1,7 @@
 //! The scheduler, seen by the owner of pods, and by plug-ins.
 
+#[path = "scheduler/corners.rs"]
+mod corners;
 #[path = "scheduler/filters.rs"]
 mod filters;
 #[path = "scheduler/plugins.rs"]

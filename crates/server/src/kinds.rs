@@ -15,6 +15,7 @@ mod namespace;
 mod network;
 mod pod;
 mod pod_annotations;
+mod pod_gated;
 mod pod_spec;
 mod pod_terms;
 mod policy;

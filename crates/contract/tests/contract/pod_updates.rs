@@ -2,7 +2,7 @@
 
 use windlass_contract::objects::{deployment, job, pod, stateful_set};
 use windlass_contract::{Edit, Scope, cases};
-use windlass_core::doc;
+use windlass_core::{Doc, doc};
 
 cases![
     toleration_may_be_added,
@@ -12,6 +12,10 @@ cases![
     container_may_not_be_added,
     scheduling_gate_may_be_removed,
     scheduling_gate_may_not_be_added,
+    gated_pod_may_become_choosier_about_labels,
+    gated_pod_may_become_choosier_by_affinity,
+    gated_pod_may_not_ask_for_company,
+    pod_without_gates_may_not_become_choosier,
     quality_of_service_may_not_change,
     labels_may_change_without_a_generation,
     template_with_a_deadline_is_refused,
@@ -101,6 +105,94 @@ async fn scheduling_gate_may_not_be_added(t: &Scope) {
     answer
         .fails(422, "Invalid")
         .because("FieldValueForbidden", "spec.schedulingGates[0].name");
+}
+
+fn gated() -> Doc {
+    let gates = doc!([{ "name": "example.com/a" }]);
+    pod("a").set("/spec/schedulingGates", gates)
+}
+
+async fn gated_pod_may_become_choosier_about_labels(t: &Scope) {
+    t.made("pods", &gated()).await;
+    for (key, count) in [("disk", 1), ("zone", 2)] {
+        let patch = doc!({ "spec": { "nodeSelector": { (key): "x" } } });
+        let patched = t.merge("pods/a", &patch).await.is(200);
+        let selector = patched.at("/spec/nodeSelector").as_object();
+        assert_eq!(selector.map(windlass_core::Object::len), Some(count));
+        assert_eq!(patched.at("/metadata/generation"), count as i64 + 1);
+    }
+    for value in [doc!("y"), doc!(null)] {
+        let patch = doc!({ "spec": { "nodeSelector": { "disk": value } } });
+        let answer = t.merge("pods/a", &patch).await;
+        answer
+            .fails(422, "Invalid")
+            .because("FieldValueInvalid", "spec.nodeSelector")
+            .mentions(
+                "only additions to spec.nodeSelector are allowed (no mutations or deletions)",
+            );
+    }
+}
+
+async fn gated_pod_may_become_choosier_by_affinity(t: &Scope) {
+    t.made("pods", &gated()).await;
+    let on = |key: &str| doc!({ "key": key, "operator": "Exists" });
+    let affinity = |terms: Doc| {
+        let required = doc!({ "nodeSelectorTerms": terms });
+        doc!({ "spec": { "affinity": { "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": required
+        } } } })
+    };
+    let ask = async |terms: Doc| t.merge("pods/a", &affinity(terms)).await;
+    ask(doc!([{ "matchExpressions": [(on("a"))] }]))
+        .await
+        .is(200);
+    ask(doc!([{ "matchExpressions": [(on("a")), (on("b"))] }]))
+        .await
+        .is(200);
+    let terms = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms";
+    let more = doc!([
+        { "matchExpressions": [(on("a")), (on("b"))] }, { "matchExpressions": [(on("c"))] }
+    ]);
+    ask(more)
+        .await
+        .fails(422, "Invalid")
+        .because("FieldValueInvalid", terms)
+        .mentions("no additions/deletions to non-empty NodeSelectorTerms list are allowed");
+    let first = format!("{terms}[0]");
+    for wrong in [doc!([(on("a"))]), doc!([(on("b")), (on("a"))])] {
+        ask(doc!([{ "matchExpressions": wrong }]))
+            .await
+            .fails(422, "Invalid")
+            .because("FieldValueInvalid", &first)
+            .mentions("only additions are allowed (no mutations or deletions)");
+    }
+    let none = t
+        .merge("pods/a", &doc!({ "spec": { "affinity": null } }))
+        .await;
+    none.fails(422, "Invalid")
+        .because("FieldValueInvalid", terms);
+}
+
+async fn gated_pod_may_not_ask_for_company(t: &Scope) {
+    t.made("pods", &gated()).await;
+    let term = doc!({ "topologyKey": "zone", "labelSelector": {} });
+    let company = doc!({ "spec": { "affinity": { "podAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": [term]
+    } } } });
+    let answer = t.merge("pods/a", &company).await;
+    answer
+        .fails(422, "Invalid")
+        .because("FieldValueForbidden", "spec")
+        .mentions("pod updates may not change fields other than");
+}
+
+async fn pod_without_gates_may_not_become_choosier(t: &Scope) {
+    t.made("pods", &pod("a")).await;
+    let patch = doc!({ "spec": { "nodeSelector": { "disk": "ssd" } } });
+    let answer = t.merge("pods/a", &patch).await;
+    answer
+        .fails(422, "Invalid")
+        .because("FieldValueForbidden", "spec");
 }
 
 async fn quality_of_service_may_not_change(t: &Scope) {

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use windlass_core::{Doc, Env, Memo, Object, Quantity, doc, names};
 
 use super::fields::{Fields, edit};
-use super::{pod_annotations, pod_spec, pod_terms};
+use super::{pod_annotations, pod_gated, pod_spec, pod_terms};
 use crate::field::{FieldErrors, FieldPath};
 use crate::registry::Hooks;
 use crate::rest::{cut, put};
@@ -138,14 +138,15 @@ impl Hooks for Pods {
         }
         let grace = |pod: &Doc| pod.at("/spec/terminationGracePeriodSeconds").as_i64();
         let may_end = grace(new) == Some(1) && grace(old).is_some_and(|seconds| seconds < 0);
-        let frozen = |pod: &Doc| {
-            let spec = mutable_parts_removed(pod.at("/spec"));
+        let frozen = |spec: &Doc| {
+            let spec = mutable_parts_removed(spec);
             match may_end {
                 true => cut(spec, "/terminationGracePeriodSeconds"),
                 false => spec,
             }
         };
-        if frozen(new) == frozen(old) {
+        let spec = pod_gated::unchanged(new.at("/spec"), old.at("/spec"), errors);
+        if frozen(&spec) == frozen(old.at("/spec")) {
             return check_gates(new, old, errors);
         }
         let detail = "pod updates may not change fields other than \
