@@ -11,6 +11,7 @@ mod body;
 mod lanes;
 mod wire;
 
+use std::cell::RefCell;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -18,9 +19,10 @@ use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
 use futures_core::Stream;
+use http::Method;
 use http_body_util::Full;
 use tower::{Layer, Service, ServiceExt};
-use windlass_core::{Doc, Prune, doc};
+use windlass_core::{Doc, Encoder, Prune, doc};
 
 use crate::watch::{WatchError, WatchEvent};
 
@@ -32,6 +34,14 @@ pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// A future that is sent between threads.
 pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// The room that the body of a request starts with: most objects fit.
+const BODY_CAPACITY: usize = 4 << 10;
+
+thread_local! {
+    /// Writes objects that are created, and knows the parts that those before had in common.
+    static ENCODER: RefCell<Encoder> = RefCell::new(Encoder::new());
+}
 
 /// What a request carries.
 #[derive(Clone, Default)]
@@ -209,9 +219,15 @@ impl Transport {
     }
 
     /// The payload in the form in which it is sent.
-    pub(crate) fn prepare(&self, payload: Payload) -> Payload {
+    pub(crate) fn prepare(&self, payload: Payload, method: &Method) -> Payload {
         match payload {
-            Payload::Doc(_) if !self.takes_docs => Payload::Bytes(payload.into_bytes()),
+            Payload::Doc(doc) if !self.takes_docs => {
+                let json = match *method {
+                    Method::POST => encode(&doc),
+                    _ => doc.to_json().into(),
+                };
+                Payload::Bytes(json)
+            }
             payload => payload,
         }
     }
@@ -232,6 +248,13 @@ impl Service<http::Request<Payload>> for Transport {
     fn call(&mut self, request: http::Request<Payload>) -> Self::Future {
         self.send(request)
     }
+}
+
+/// An object to be created, as JSON. Many are created from one template, one after another.
+fn encode(doc: &Doc) -> Bytes {
+    let mut json = Vec::with_capacity(BODY_CAPACITY);
+    ENCODER.with_borrow_mut(|encoder| encoder.write(doc, &mut json));
+    json.into()
 }
 
 /// Turns documents into bytes on the way to a plain HTTP service.

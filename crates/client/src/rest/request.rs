@@ -199,7 +199,8 @@ impl Request {
         let uri: http::Uri = uri.parse().map_err(|error: http::uri::InvalidUri| {
             Error::new(Outcome::NotSent, &name, Cause::Malformed(error.to_string()))
         })?;
-        self.payload = self.client.shared.transport.prepare(self.payload);
+        let transport = &self.client.shared.transport;
+        self.payload = transport.prepare(self.payload, &self.method);
         self.observe_size();
         let start = Instant::now();
         let answer = self.attempts(&name, &uri, span).await;
