@@ -356,6 +356,124 @@ async fn pod_deleted_before_it_started_goes_at_once() {
     until_gone(&cluster, "p").await;
 }
 
+/// A pod that stays when it is deleted, until its finalizer is taken away.
+fn held(pod: &Doc) -> Doc {
+    set(pod, "/metadata/finalizers", doc!(["example.com/hold"]))
+}
+
+async fn let_go(cluster: &Cluster, pod: &Doc) {
+    let patch = doc!({ "metadata": { "finalizers": null } });
+    cluster.patch(pod, patch).await;
+    until_gone(cluster, pod.meta().name()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn pod_deleted_before_it_started_has_failed() {
+    let cluster = cluster().await;
+    for (name, annotation) in [
+        ("stuck", (node::NEVER_START, "ImagePullBackOff")),
+        ("slow", (node::START_AFTER, "1h")),
+    ] {
+        let pod = cluster.create_doc(&held(&pod(name, &[annotation]))).await;
+        until(&cluster, name, |pod| !container(pod).is_null()).await;
+        delete(&cluster, name, None).await;
+        let failed = until(&cluster, name, has_phase("Failed")).await;
+        let ended = container(&failed).at("/state/terminated");
+        assert_eq!(ended.at("/exitCode").as_i64(), Some(137));
+        assert_eq!(ended.str_at("/reason"), "ContainerStatusUnknown");
+        assert_eq!(
+            ended.str_at("/message"),
+            "The container could not be located when the pod was terminated"
+        );
+        assert_eq!(ended.str_at("/startedAt"), "");
+        assert_eq!(container(&failed).str_at("/containerID"), "");
+        let ready = condition(&failed, "Ready").unwrap();
+        assert_eq!(ready.reason, "ContainersNotReady");
+        assert_eq!(failed.str_at("/status/podIP"), "");
+        cluster.pass(Duration::from_secs(60)).await;
+        let later = find(&cluster, name).await;
+        assert_eq!(later.at("/status"), failed.at("/status"));
+        assert_eq!(later.at("/metadata/deletionGracePeriodSeconds"), 0);
+        let_go(&cluster, &pod).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn pod_deleted_before_it_was_initialized_has_lost_one_container() {
+    let cluster = cluster().await;
+    let inits = doc!([{ "name": "one", "image": "i" }, { "name": "two", "image": "i" }]);
+    let slow = pod("p", &[(node::START_AFTER, "1h")]);
+    let slow = held(&set(&slow, "/spec/initContainers", inits));
+    let slow = cluster.create_doc(&slow).await;
+    until(&cluster, "p", |pod| !container(pod).is_null()).await;
+    delete(&cluster, "p", None).await;
+    let failed = until(&cluster, "p", has_phase("Failed")).await;
+    let inits = failed.at("/status/initContainerStatuses");
+    assert_eq!(
+        inits.str_at("/0/state/terminated/reason"),
+        "ContainerStatusUnknown"
+    );
+    assert!(!inits.at("/1/state/waiting").is_null());
+    assert_eq!(
+        container(&failed).str_at("/state/waiting/reason"),
+        "PodInitializing"
+    );
+    let initialized = condition(&failed, "Initialized").unwrap();
+    assert_eq!(initialized.reason, "ContainersNotInitialized");
+    let_go(&cluster, &slow).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn pod_deleted_between_restarts_has_ended_as_it_last_did() {
+    let cluster = cluster().await;
+    for (name, code, phase, reason) in [
+        ("bad", "3", "Failed", "PodFailed"),
+        ("good", "0", "Succeeded", "PodCompleted"),
+    ] {
+        let exits = [(node::EXIT_AFTER, "1s"), (node::EXIT_CODE, code)];
+        let pod = cluster.create_doc(&held(&pod(name, &exits))).await;
+        let waits =
+            |pod: &Doc| container(pod).str_at("/state/waiting/reason") == "CrashLoopBackOff";
+        let waiting = until(&cluster, name, waits).await;
+        delete(&cluster, name, None).await;
+        let ended = until(&cluster, name, has_phase(phase)).await;
+        let last = container(&waiting).at("/lastState/terminated");
+        let state = container(&ended).at("/state/terminated");
+        for key in ["/exitCode", "/reason", "/startedAt", "/finishedAt"] {
+            assert_eq!(state.at(key), last.at(key), "{key}");
+        }
+        assert_eq!(state.at("/exitCode").to_string(), code);
+        assert_eq!(
+            container(&ended).at("/restartCount"),
+            container(&waiting).at("/restartCount")
+        );
+        assert_eq!(condition(&ended, "Ready").unwrap().reason, reason);
+        let_go(&cluster, &pod).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn restarted_agent_ends_pods_as_the_first_would() {
+    let cluster = Cluster::start().await;
+    let run = |cluster: &Cluster| {
+        cluster.run_with("nodes", |manager| {
+            node::add_to(manager, &Options::default())
+        })
+    };
+    let first = run(&cluster);
+    let looping = held(&pod("p", &[(node::CRASH, "true")]));
+    let looping = cluster.create_doc(&looping).await;
+    let waits = |pod: &Doc| container(pod).str_at("/state/waiting/reason") == "CrashLoopBackOff";
+    until(&cluster, "p", waits).await;
+    first.abort();
+    delete(&cluster, "p", None).await;
+    run(&cluster);
+    let failed = until(&cluster, "p", has_phase("Failed")).await;
+    let code = container(&failed).at("/state/terminated/exitCode");
+    assert_eq!(code.as_i64(), Some(1));
+    let_go(&cluster, &looping).await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn init_containers_end_before_the_others_start() {
     let cluster = cluster().await;

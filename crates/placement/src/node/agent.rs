@@ -208,12 +208,16 @@ impl Agent {
             Err(error) if error.is_conflict() => {
                 let live = api.get(meta.name()).await?;
                 if live.meta().uid_str() != meta.uid_str() {
+                    known.run.is_gone = true;
                     return Ok(true);
                 }
                 known.pod = live;
                 return Ok(false);
             }
-            Err(error) if error.is_not_found() => return Ok(true),
+            Err(error) if error.is_not_found() => {
+                known.run.is_gone = true;
+                return Ok(true);
+            }
             Err(error) => return Err(error),
         }
         if matches!(known.run.stage, Stage::Ended(_)) {

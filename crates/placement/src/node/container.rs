@@ -7,6 +7,11 @@ use super::{
     run::{Ending, PastRun, Run, Stage},
 };
 
+/// How a container has ended of which nothing is known.
+const UNKNOWN_REASON: &str = "ContainerStatusUnknown";
+const UNKNOWN_MESSAGE: &str = "The container could not be located when the pod was terminated";
+const UNKNOWN_CODE: i64 = 137;
+
 /// The parts of a pod whose containers have a status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sort {
@@ -40,12 +45,11 @@ fn status(pod: &Doc, container: &Doc, sort: Sort, run: &Run, does: &Behaviour) -
     let state = state(pod, name, sort, run, does);
     let is_up = matches!(run.stage, Stage::Running { .. });
     let is_ready = match (sort, run.stage) {
-        (Sort::Init, stage) => stage != Stage::Creating,
+        (Sort::Init, _) => run.has_started(),
         (_, Stage::Running { is_ready }) => is_ready,
         _ => false,
     };
-    let has_run = run.stage != Stage::Creating || run.restarts > 0;
-    let (image, id) = match has_run {
+    let (image, id) = match run.has_started() {
         true => (
             format!("windlass://{}", container.str_at("/image")),
             id(pod, name, run.restarts),
@@ -87,10 +91,12 @@ fn is_over(run: &Run) -> bool {
 fn state(pod: &Doc, name: &str, sort: Sort, run: &Run, does: &Behaviour) -> Doc {
     match (run.stage, sort) {
         (Stage::Creating, Sort::Main) if has_inits(pod) => waiting("PodInitializing", ""),
-        (Stage::Creating, _) => {
-            let reason = does.never_start.as_deref().unwrap_or("ContainerCreating");
-            waiting(reason, "")
-        }
+        (Stage::Creating, _) => waiting(reason_to_wait(does), ""),
+        (Stage::Ended(Ending::NeverStarted), _) => match is_given_up(pod, name) {
+            true => unknown(),
+            false if sort == Sort::Main => waiting("PodInitializing", ""),
+            false => waiting(reason_to_wait(does), ""),
+        },
         (_, Sort::Init) => {
             let past = PastRun {
                 exit_code: 0,
@@ -111,6 +117,26 @@ fn state(pod: &Doc, name: &str, sort: Sort, run: &Run, does: &Behaviour) -> Doc 
         }
         (Stage::Ended(_), _) => ended(pod, name, run),
     }
+}
+
+fn reason_to_wait(does: &Behaviour) -> &str {
+    does.never_start.as_deref().unwrap_or("ContainerCreating")
+}
+
+/// Whether a container that has never started counts as lost when its pod ends: the first one to
+/// be initialized, or all if none is. The others wait for ever.
+fn is_given_up(pod: &Doc, name: &str) -> bool {
+    match pod.at("/spec/initContainers").items().first() {
+        Some(first) => first.str_at("/name") == name,
+        None => true,
+    }
+}
+
+fn unknown() -> Doc {
+    doc!({ "terminated": {
+        "exitCode": UNKNOWN_CODE, "reason": UNKNOWN_REASON, "message": UNKNOWN_MESSAGE,
+        "startedAt": null, "finishedAt": null,
+    } })
 }
 
 fn has_inits(pod: &Doc) -> bool {

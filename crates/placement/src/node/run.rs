@@ -35,6 +35,8 @@ pub(super) enum Ending {
     DeadlineExceeded,
     /// It was deleted, and stopped with this exit code.
     Stopped(i64),
+    /// It was deleted before its containers had started.
+    NeverStarted,
 }
 
 /// How the containers ran the last time.
@@ -58,7 +60,7 @@ pub(super) struct Run {
     pub(super) past: Option<PastRun>,
     /// When the deletion was seen.
     deleted: Option<Instant>,
-    /// Whether the last deletion was sent.
+    /// Whether the last deletion was sent, or the pod was found to be gone.
     pub(super) is_gone: bool,
 }
 
@@ -83,12 +85,13 @@ impl Run {
             let passed = then.map_or(Duration::ZERO, |then| wall.since(then));
             now.checked_sub(passed).unwrap_or(now)
         };
-        let stage = match (started, status.str_at("/state/waiting/reason")) {
+        let past = past_run(status);
+        let stage = match (started, past) {
             (Some(_), _) => Stage::Running {
                 is_ready: status.at("/ready").as_bool() == Some(true),
             },
-            (None, "CrashLoopBackOff") => Stage::BackOff,
-            (None, _) => Stage::Creating,
+            (None, Some(_)) => Stage::BackOff,
+            (None, None) => Stage::Creating,
         };
         Self {
             stage,
@@ -96,10 +99,18 @@ impl Run {
             came: ago(came),
             restarts: status.at("/restartCount").as_i64().unwrap_or(0),
             started: started.unwrap_or(wall),
-            past: past_run(status),
+            past,
             deleted: None,
             is_gone: false,
         }
+    }
+
+    /// Whether the containers have ever started.
+    pub(super) fn has_started(&self) -> bool {
+        !matches!(
+            self.stage,
+            Stage::Creating | Stage::Ended(Ending::NeverStarted)
+        )
     }
 
     fn enter(&mut self, stage: Stage, now: Instant) {
@@ -229,23 +240,36 @@ impl Run {
         }
     }
 
-    /// The pod is deleted: its containers stop, and then it is removed.
+    /// The pod is deleted: its containers stop, the status says how they have ended, and then it is
+    /// removed. Whoever holds it back by a finalizer sees a pod that has ended.
     fn stop(&mut self, pod: &Doc, does: &Behaviour, now: Instant, wall: Time) -> Step {
         let deleted = *self.deleted.get_or_insert(now);
-        let grace = pod.at("/metadata/deletionGracePeriodSeconds").as_u64();
-        let grace = Duration::from_secs(grace.unwrap_or(0));
-        let was_running = matches!(self.stage, Stage::Running { .. });
-        if was_running {
-            let left = (deleted + does.stop_after.min(grace)).saturating_duration_since(now);
-            if !left.is_zero() {
-                return Step::Show(Some(left));
+        match (self.stage, self.past) {
+            (Stage::Running { .. }, _) => {
+                let grace = pod.at("/metadata/deletionGracePeriodSeconds").as_u64();
+                let grace = Duration::from_secs(grace.unwrap_or(0));
+                let left = (deleted + does.stop_after.min(grace)).saturating_duration_since(now);
+                if !left.is_zero() {
+                    return Step::Show(Some(left));
+                }
+                // Containers that take longer than they may are killed.
+                let code = if does.stop_after > grace { 137 } else { 0 };
+                self.end(Ending::Stopped(code), code, now, wall);
             }
-            // Containers that take longer than they may are killed.
-            let code = if does.stop_after > grace { 137 } else { 0 };
-            self.end(Ending::Stopped(code), code, now, wall);
-            return Step::Show(Some(Duration::ZERO));
+            // Containers that wait to be restarted have ended as they last did.
+            (Stage::BackOff, Some(past)) => {
+                let ending = Ending::Stopped(past.exit_code);
+                self.enter(Stage::Ended(ending), now);
+            }
+            (Stage::Creating | Stage::BackOff, _) => {
+                self.enter(Stage::Ended(Ending::NeverStarted), now);
+            }
+            (Stage::Ended(_), _) => {}
         }
-        Step::Remove
+        match self.is_gone || is_pod_terminal(pod) {
+            true => Step::Remove,
+            false => Step::Show(Some(Duration::ZERO)),
+        }
     }
 }
 
@@ -258,8 +282,13 @@ fn is_running(pod: &Doc, restarts: i64) -> bool {
         && *status.at("/restartCount") == restarts
 }
 
+/// How the containers ran before, unless they run for the first time, or did never run.
 fn past_run(status: &Doc) -> Option<PastRun> {
-    let past = status.at("/lastState/terminated");
+    let ended = status.at("/state/terminated");
+    let past = match ended.is_null() {
+        true => status.at("/lastState/terminated"),
+        false => ended,
+    };
     Some(PastRun {
         exit_code: past.at("/exitCode").as_i64()?,
         started: past.str_at("/startedAt").parse().ok()?,

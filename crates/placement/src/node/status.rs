@@ -47,7 +47,7 @@ pub(super) fn with_status(
     if generation > 0 {
         status = status.with("observedGeneration", generation.into());
     }
-    if run.stage != Stage::Creating {
+    if run.has_started() {
         status = status.with("podIP", (&addresses.pod).into());
         status = status.with("podIPs", doc!([{ "ip": (&addresses.pod) }]));
     }
@@ -141,6 +141,7 @@ fn condition(claim: &Claim, before: Option<&Doc>, now: Time, generation: i64) ->
 fn claims(pod: &Doc, run: &Run) -> Vec<Claim> {
     let ready = |kind: &'static str| match run.stage {
         Stage::Running { is_ready: true } => Claim::holds(kind),
+        _ if !run.has_started() => Claim::fails(kind, "ContainersNotReady", unready(pod)),
         Stage::Ended(Ending::Exited(0) | Ending::Stopped(0)) => {
             Claim::fails(kind, "PodCompleted", String::new())
         }
@@ -151,10 +152,8 @@ fn claims(pod: &Doc, run: &Run) -> Vec<Claim> {
         run.stage,
         Stage::Ended(Ending::Exited(0) | Ending::Stopped(0))
     );
-    let initialized = match (run.stage, incomplete(pod)) {
-        (Stage::Creating, Some(message)) => {
-            Claim::fails("Initialized", "ContainersNotInitialized", message)
-        }
+    let initialized = match (run.has_started(), incomplete(pod)) {
+        (false, Some(message)) => Claim::fails("Initialized", "ContainersNotInitialized", message),
         _ => Claim {
             reason: if is_done { "PodCompleted" } else { "" },
             ..Claim::holds("Initialized")
