@@ -96,6 +96,26 @@ async fn storage_and_extended_resources_are_counted() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn huge_pages_of_the_pod_as_a_whole_are_counted() {
+    let pages = set(&node("a"), "/status/allocatable/hugepages-2Mi", "8Mi");
+    let cluster = cluster(&[pages]).await;
+    let asks = |name: &str, pages: &str| {
+        let amounts = doc!({ "cpu": "1", "memory": "1Gi", "hugepages-2Mi": pages });
+        let both = doc!({ "requests": (amounts.clone()), "limits": amounts });
+        set(&pod(name), "/spec/resources", both)
+    };
+    cluster.create_doc(&asks("first", "6Mi")).await;
+    assert_eq!(node_of(&cluster, "first").await, "a");
+    cluster.create_doc(&asks("second", "4Mi")).await;
+    assert_eq!(
+        reasons_of(&cluster, "second").await,
+        "1 Insufficient hugepages-2Mi."
+    );
+    cluster.create_doc(&asks("third", "2Mi")).await;
+    assert_eq!(node_of(&cluster, "third").await, "a");
+}
+
+#[tokio::test(start_paused = true)]
 async fn init_containers_side_cars_and_overhead_count() {
     let cluster = cluster(&[node("a")]).await;
     let container = |name: &str, cpu: &str| doc!({ "name": name, "image": "i", "resources": { "requests": { "cpu": cpu } } });
@@ -251,6 +271,28 @@ async fn pods_that_avoid_each_other_get_a_node_each() {
             pods.iter().any(|pod| pod.str_at("/spec/nodeName") == one)
         })
         .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_avoid_only_those_of_their_own_revision() {
+    let cluster = cluster(&[node("a")]).await;
+    let term = "/spec/affinity/podAntiAffinity/requiredDuringSchedulingIgnoredDuringExecution/0";
+    let of = |name: &str, revision: &str, list: &str| {
+        let pod = set(&apart(name), "/metadata/labels/revision", revision);
+        set(&pod, &format!("{term}/{list}"), doc!(["revision"]))
+    };
+    cluster.create_doc(&of("p1", "1", "matchLabelKeys")).await;
+    assert_eq!(node_of(&cluster, "p1").await, "a");
+    cluster.create_doc(&of("p2", "2", "matchLabelKeys")).await;
+    assert_eq!(node_of(&cluster, "p2").await, "a");
+    cluster.create_doc(&of("p3", "1", "matchLabelKeys")).await;
+    let reasons = "1 node(s) didn't match pod anti-affinity rules.";
+    assert_eq!(reasons_of(&cluster, "p3").await, reasons);
+    // Those of another revision are avoided here.
+    cluster
+        .create_doc(&of("p4", "3", "mismatchLabelKeys"))
+        .await;
+    assert_eq!(reasons_of(&cluster, "p4").await, reasons);
 }
 
 #[tokio::test(start_paused = true)]

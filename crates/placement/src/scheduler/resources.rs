@@ -6,6 +6,9 @@ use windlass_core::{Doc, Quantity, Str};
 const CPU_MILLI_DEFAULT: i64 = 100;
 const MEMORY_DEFAULT: i64 = 200 * 1024 * 1024;
 
+/// How the names of huge pages begin.
+const HUGE_PAGES: &str = "hugepages-";
+
 /// Processor, memory, storage, and whatever else has a name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Resources {
@@ -60,6 +63,23 @@ impl Resources {
 
     pub(super) fn subtract(&mut self, less: &Self) {
         self.combine(less, i64::saturating_sub);
+    }
+
+    /// Requests of the pod as a whole stand in place of those of its containers, for the resources
+    /// that a pod can have as a whole.
+    fn replace(&mut self, whole: &Doc) {
+        let read = Self::of(whole);
+        if whole.get("cpu").is_some() {
+            self.cpu_milli = read.cpu_milli;
+        }
+        if whole.get("memory").is_some() {
+            self.memory = read.memory;
+        }
+        for (name, amount) in read.others {
+            if name.starts_with(HUGE_PAGES) {
+                *self.other(&name) = amount;
+            }
+        }
     }
 
     fn raise_to(&mut self, least: &Self) {
@@ -129,15 +149,45 @@ fn sum(spec: &Doc, requests: impl Fn(&Doc) -> Resources) -> Resources {
         }
     }
     total.raise_to(&peak);
-    // Requests of the pod as a whole stand in place of those of its containers.
-    let whole = spec.at("/resources/requests");
-    if whole.get("cpu").is_some() {
-        total.cpu_milli = Resources::of(whole).cpu_milli;
-    }
-    if whole.get("memory").is_some() {
-        total.memory = Resources::of(whole).memory;
-    }
+    total.replace(spec.at("/resources/requests"));
     total.add(&Resources::of(spec.at("/overhead")));
     total.others.retain(|(_, amount)| *amount != 0);
     total
+}
+
+#[cfg(test)]
+mod tests {
+    use windlass_core::doc;
+
+    use super::*;
+
+    #[test]
+    fn whole_pod_requests_stand_in_place_of_those_of_containers() {
+        let of_container = doc!({
+            "cpu": "2", "memory": "3", "ephemeral-storage": "5", "hugepages-2Mi": "4Mi",
+            "hugepages-1Gi": "1Gi", "example.com/gpu": "1",
+        });
+        let whole = doc!({
+            "cpu": "1", "hugepages-2Mi": "2Mi", "hugepages-64Ki": "64Ki",
+            "ephemeral-storage": "9", "example.com/gpu": "9",
+        });
+        let spec = doc!({
+            "containers": [{ "resources": { "requests": of_container } }],
+            "resources": { "requests": whole },
+            "overhead": { "hugepages-2Mi": "2Mi" },
+        });
+        let requests = requests_of(&spec);
+        assert_eq!(
+            (requests.cpu_milli, requests.memory, requests.storage),
+            (1000, 3, 5)
+        );
+        let others = [
+            ("example.com/gpu", 1),
+            ("hugepages-1Gi", 1 << 30),
+            ("hugepages-2Mi", 4 << 20),
+            ("hugepages-64Ki", 64 << 10),
+        ];
+        let others = others.map(|(name, amount)| (Str::new(name), amount));
+        assert_eq!(requests.others, others);
+    }
 }
