@@ -222,6 +222,91 @@ async fn node_selector_and_affinity_must_both_match() {
     assert_eq!(node_of(&cluster, "named").await, "b");
 }
 
+/// A pod for nodes of these names: one term each, all of whose lists must name the node.
+fn named(name: &str, terms: &[&[&[&str]]]) -> Doc {
+    let term = |lists: &&[&[&str]]| {
+        let field = |names: &&[&str]| {
+            let names: Vec<Doc> = names.iter().map(|name| Doc::from(*name)).collect();
+            doc!({ "key": "metadata.name", "operator": "In", "values": names })
+        };
+        let fields: Vec<Doc> = lists.iter().map(field).collect();
+        doc!({ "matchFields": fields })
+    };
+    let terms: Vec<Doc> = terms.iter().map(term).collect();
+    let rule = doc!({ "nodeAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": {
+        "nodeSelectorTerms": terms,
+    } } });
+    set(&pod(name), "/spec/affinity", rule)
+}
+
+#[tokio::test(start_paused = true)]
+async fn nodes_that_a_pod_does_not_name_are_not_looked_at() {
+    let tainted = set(
+        &node("c"),
+        "/spec/taints",
+        doc!([{ "key": "k", "effect": "NoSchedule" }]),
+    );
+    let cluster = cluster(&[node("a"), node("b"), tainted]).await;
+    cluster.create_doc(&named("nowhere", &[&[&["x"]]])).await;
+    let (_, message) = refusal_of(&cluster, "nowhere").await;
+    assert_eq!(
+        message,
+        "0/3 nodes are available: 3 node(s) didn't satisfy plugin(s) [NodeAffinity]. preemption: \
+         0/3 nodes are available: 3 Preemption is not helpful for scheduling."
+    );
+    let greedy = set(
+        &named("greedy", &[&[&["a"]], &[&["x"]]]),
+        "/spec/containers/0/resources",
+        doc!({ "requests": { "cpu": "100" } }),
+    );
+    cluster.create_doc(&greedy).await;
+    assert_eq!(
+        reasons_of(&cluster, "greedy").await,
+        "1 Insufficient cpu, 2 node(s) didn't satisfy plugin(s) [NodeAffinity]."
+    );
+    // A named node that lacks a label is looked at, and refused like any other.
+    let picky = set(
+        &named("picky", &[&[&["b"]]]),
+        "/spec/nodeSelector",
+        doc!({ "disk": "ssd" }),
+    );
+    cluster.create_doc(&picky).await;
+    assert_eq!(
+        reasons_of(&cluster, "picky").await,
+        "1 node(s) didn't match Pod's node affinity/selector, 2 node(s) didn't satisfy plugin(s) \
+         [NodeAffinity]."
+    );
+    // A term without names leaves all nodes open.
+    let open = named("open", &[&[&["x"]]]);
+    let terms = "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution\
+                 /nodeSelectorTerms/1";
+    let labels = doc!([{ "key": "zone", "operator": "Exists" }]);
+    let open = set(&open, terms, doc!({ "matchExpressions": labels }));
+    cluster.create_doc(&open).await;
+    assert_eq!(
+        reasons_of(&cluster, "open").await,
+        "1 node(s) had untolerated taint(s), 2 node(s) didn't match Pod's node affinity/selector."
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn names_that_exclude_each_other_are_a_conflict() {
+    let cluster = cluster(&[node("a"), node("b")]).await;
+    cluster
+        .create_doc(&named("torn", &[&[&["a"], &["b"]]]))
+        .await;
+    let (_, message) = refusal_of(&cluster, "torn").await;
+    assert_eq!(
+        message,
+        "0/2 nodes are available: pod affinity terms conflict. preemption: 0/2 nodes are \
+         available: 2 Preemption is not helpful for scheduling."
+    );
+    cluster
+        .create_doc(&named("torn-once", &[&[&["a"], &["b"]], &[&["b"]]]))
+        .await;
+    assert_eq!(node_of(&cluster, "torn-once").await, "b");
+}
+
 #[tokio::test(start_paused = true)]
 async fn host_ports_are_taken_once_per_address_and_protocol() {
     let cluster = cluster(&[node("a")]).await;

@@ -10,7 +10,7 @@ use super::{
     evaluate::SCORE_MAX,
     plugin::{NodeView, PodCycle, Refusal},
     queue::Popped,
-    reasons::{Diagnosis, Refused},
+    reasons::{Diagnosis, Filter, Refused},
     run::{Scheduler, Writes},
     state::Candidate,
 };
@@ -102,6 +102,11 @@ impl Scheduler {
         let nodes = self.state.lock().nodes();
         if nodes == 0 {
             return Err(AttemptError::NoNodes);
+        }
+        if popped.view.demand.is_conflicting() {
+            let mut diagnosis = Diagnosis::of_nodes(nodes);
+            diagnosis.refused_at_once(Filter::NodeAffinity, "pod affinity terms conflict");
+            return Err(AttemptError::Unfit(Box::new(diagnosis)));
         }
         self.pre_filter(popped, nodes, cycles)?;
         let mut state = self.state.lock();

@@ -104,6 +104,12 @@ fn evaluate(view: &SpecView, nodes: &Nodes, slot: Slot) -> Evaluation {
 
 /// The first reason that keeps a pod off a node.
 fn refuse(view: &SpecView, info: &NodeInfo, node: &Doc) -> Option<Refused> {
+    if view.demand.names_others(node) {
+        return Some(Refused::unresolvable(
+            Filter::NodeAffinity,
+            "node(s) didn't satisfy plugin(s) [NodeAffinity]",
+        ));
+    }
     if info.is_unschedulable && !view.tolerates_unschedulable {
         return Some(Refused::unresolvable(
             Filter::NodeUnschedulable,

@@ -1,6 +1,11 @@
 //! Which nodes a pod asks for: its node selector and its node affinity.
 
+use std::collections::BTreeSet;
+
 use windlass_core::{Doc, LabelLookup, Operator, Requirement};
+
+/// The field of a node that can be asked for.
+const NAME: &str = "metadata.name";
 
 /// What a pod demands of its node.
 #[derive(Debug, Default)]
@@ -9,6 +14,8 @@ pub(super) struct NodeDemand {
     selector: Vec<(String, String)>,
     /// One of these must hold, if there are any.
     terms: Option<Vec<NodeTerm>>,
+    /// The nodes that the terms name, if all of them name some: no other is looked at.
+    named: Option<BTreeSet<String>>,
 }
 
 /// What a pod would like its node to be, with the weight.
@@ -40,7 +47,19 @@ impl NodeDemand {
             terms: (!required.is_null())
                 .then(|| required.at("/nodeSelectorTerms").items())
                 .map(|terms| terms.iter().map(NodeTerm::of).collect()),
+            named: named(required.at("/nodeSelectorTerms").items()),
         }
+    }
+
+    /// Whether the terms name nodes, and not this one.
+    pub(super) fn names_others(&self, node: &Doc) -> bool {
+        let named = self.named.as_ref();
+        named.is_some_and(|named| !named.contains(node.meta().name()))
+    }
+
+    /// Whether each term names nodes that exclude each other.
+    pub(super) fn is_conflicting(&self) -> bool {
+        self.named.as_ref().is_some_and(BTreeSet::is_empty)
     }
 
     pub(super) fn matches(&self, node: &Doc) -> bool {
@@ -105,8 +124,27 @@ struct Fields<'a>(&'a str);
 
 impl LabelLookup for Fields<'_> {
     fn get(&self, key: &str) -> Option<&str> {
-        (key == "metadata.name").then_some(self.0)
+        (key == NAME).then_some(self.0)
     }
+}
+
+/// The nodes that terms name, if there are terms and all of them name some.
+fn named(terms: &[Doc]) -> Option<BTreeSet<String>> {
+    let mut named: Option<BTreeSet<String>> = None;
+    for term in terms {
+        let is_name =
+            |field: &&Doc| field.str_at("/key") == NAME && field.str_at("/operator") == "In";
+        let fields = term.at("/matchFields").items().iter().filter(is_name);
+        let names = fields.map(|field| -> BTreeSet<String> {
+            let values = field.at("/values").items().iter();
+            values
+                .filter_map(|name| name.as_str().map(str::to_owned))
+                .collect()
+        });
+        let of_term = names.reduce(|all, some| all.intersection(&some).cloned().collect())?;
+        named.get_or_insert_default().extend(of_term);
+    }
+    named
 }
 
 fn requirement(expression: &Doc) -> Option<Requirement> {

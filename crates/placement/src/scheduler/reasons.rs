@@ -158,6 +158,13 @@ impl Diagnosis {
         self.general = Some(reason.to_owned());
     }
 
+    /// A filter has refused the pod before any node was looked at, for good.
+    pub(super) fn refused_at_once(&mut self, filter: Filter, reason: &str) {
+        self.rejectors.add(filter);
+        self.resolvable = 0;
+        self.general = Some(reason.to_owned());
+    }
+
     /// A plug-in has tried to make room.
     pub(super) fn tried(&mut self, message: String) {
         if !message.is_empty() {
