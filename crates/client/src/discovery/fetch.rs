@@ -122,10 +122,11 @@ fn add_aggregated(discovery: &mut Discovery, group: AggregatedGroup) {
     } in group.versions
     {
         let place = group_version(&name, &version);
+        // Whoever serves this version does not answer: what it is said to serve is from before.
         if freshness == "Stale" {
-            discovery
-                .failed
-                .push((place.to_string(), "stale".to_owned()));
+            let error = format!("stale GroupVersion discovery: {place}");
+            discovery.failed.push((place.to_string(), error));
+            continue;
         }
         let resources = resources
             .into_iter()
@@ -300,5 +301,39 @@ fn add_legacy(discovery: &mut Discovery, place: &GroupVersion, resources: Vec<Le
             is_namespaced: resource.namespaced,
             subresources,
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use windlass_core::doc;
+
+    use super::*;
+
+    #[test]
+    fn what_a_stale_version_serves_is_not_known() {
+        let version = |version: &str, freshness: &str| {
+            let resources = doc!([{ "resource": "things", "scope": "Cluster" }]);
+            doc!({ "version": version, "freshness": freshness, "resources": resources })
+        };
+        let group = doc!({
+            "metadata": { "name": "example.com" },
+            "versions": [(version("v1", "Stale")), (version("v2", "Current"))]
+        });
+        let mut discovery = Discovery::default();
+        add_aggregated(&mut discovery, group.decode().unwrap());
+        let served: Vec<String> = discovery
+            .resources
+            .iter()
+            .map(|resource| resource.gvr.to_string())
+            .collect();
+        assert_eq!(served.len(), 1, "{served:?}");
+        assert!(served[0].contains("v2"), "{served:?}");
+        let error = "stale GroupVersion discovery: example.com/v1".to_owned();
+        assert_eq!(
+            discovery.failed,
+            [("example.com/v1".to_owned(), error)],
+            "and that it is not known is told"
+        );
     }
 }
