@@ -164,7 +164,7 @@ async fn domains_that_are_missing_count_as_empty() {
 #[tokio::test(start_paused = true)]
 async fn pods_on_a_node_that_is_gone_count_when_it_comes_back() {
     let small = set(&node("a"), "/status/allocatable/pods", "1");
-    let cluster = cluster(&[small.clone()]).await;
+    let cluster = cluster(std::slice::from_ref(&small)).await;
     cluster.create_doc(&pod("first")).await;
     assert_eq!(node_of(&cluster, "first").await, "a");
     let nodes = cluster.api(&NODES, "");
