@@ -42,7 +42,8 @@ pub enum ScalarKind {
 
 /// Knows how the values at a place merge, and the places below it.
 pub trait Schema: Copy {
-    /// A number that only this place has for as long as the process runs; `None` if there is none.
+    /// A number that only places with the same rules have, for as long as the process runs; `None`
+    /// if there is none.
     fn identity(&self) -> Option<usize> {
         None
     }
@@ -106,7 +107,7 @@ impl AtlasSchema {
 impl Schema for AtlasSchema {
     fn identity(&self) -> Option<usize> {
         match self.0 {
-            Place::Shape(shape) => Some(std::ptr::from_ref(shape).addr()),
+            Place::Shape(shape) => Some(shape.identity()),
             Place::Type(_) | Place::Field(_) | Place::Open => None,
         }
     }

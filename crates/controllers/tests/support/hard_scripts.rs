@@ -9,7 +9,8 @@ use windlass_core::{Doc, Gvr, doc, merge_patch};
 
 use crate::{
     scripts::{
-        QUOTAS, ROLLBACK, Script, rolling, scripts, set_image, sizes, until_complete, until_set,
+        COST, QUOTAS, ROLLBACK, Script, pause, rolling, scripts, set_image, sizes, until_complete,
+        until_gone, until_rolled_back, until_set, until_sizes,
     },
     stage::{
         CONFIG_MAPS, DEPLOYMENTS, PODS, SETS, Stage, deployment, number, orphan, owner_ref, reason,
@@ -18,7 +19,6 @@ use crate::{
 };
 
 const NAMESPACES: Gvr = Gvr::constant("", "v1", "namespaces");
-const COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 const HELD: &str = "example.com/held";
 
 /// The scripts by name.
@@ -47,32 +47,8 @@ pub(crate) fn all() -> Vec<(&'static str, Script)> {
     ]
 }
 
-async fn until_sizes(stage: &Stage, expected: &[i64]) {
-    stage.until(async |s| sizes(s).await == expected).await;
-    stage.settle().await;
-}
-
-async fn until_gone(stage: &Stage, resource: &Gvr, name: &str) {
-    stage
-        .until(async |s| s.find(resource, name).await.is_none())
-        .await;
-}
-
-async fn until_rolled_back(stage: &Stage) {
-    stage
-        .until(async |s| {
-            let found = s.get(&DEPLOYMENTS, "web").await;
-            found.meta().annotation(ROLLBACK).is_none()
-        })
-        .await;
-}
-
 async fn delete(stage: &Stage, object: &Doc, propagation: Propagation) {
     stage.cluster.delete(object, propagation).await;
-}
-
-fn pause(is_paused: bool) -> Doc {
-    doc!({ "spec": { "paused": is_paused } })
 }
 
 /// Another rollout begins before the last one is over, twice; the second time it is the first one

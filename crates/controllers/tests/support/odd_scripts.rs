@@ -7,7 +7,8 @@ use windlass_core::{Doc, Gvr, doc, merge_patch};
 
 use crate::{
     scripts::{
-        QUOTAS, ROLLBACK, Script, rolling, scripts, set_image, sizes, until_complete, until_set,
+        COST, QUOTAS, ROLLBACK, Script, pause, roll_out_two, rolling, scripts, set_image, sizes,
+        until_complete, until_gone, until_rolled_back, until_set, until_sizes,
     },
     stage::{
         CONFIG_MAPS, DEPLOYMENTS, PODS, SETS, Stage, deployment, number, orphan, owner_ref, reason,
@@ -52,17 +53,6 @@ pub(crate) fn all() -> Vec<(&'static str, Script)> {
     ]
 }
 
-async fn until_sizes(stage: &Stage, expected: &[i64]) {
-    stage.until(async |s| sizes(s).await == expected).await;
-    stage.settle().await;
-}
-
-async fn until_gone(stage: &Stage, resource: &Gvr, name: &str) {
-    stage
-        .until(async |s| s.find(resource, name).await.is_none())
-        .await;
-}
-
 /// Waits until the controller has seen the newest Deployment and has nothing to do.
 async fn until_observed(stage: &Stage, name: &str) {
     stage
@@ -72,10 +62,6 @@ async fn until_observed(stage: &Stage, name: &str) {
         })
         .await;
     stage.settle().await;
-}
-
-fn pause(is_paused: bool) -> Doc {
-    doc!({ "spec": { "paused": is_paused } })
 }
 
 fn map(name: &str) -> Doc {
@@ -289,12 +275,7 @@ async fn template_of_a_set_changed_by_hand(stage: &Stage) {
 }
 
 async fn size_of_a_set_changed_by_hand(stage: &Stage) {
-    stage.run_kubelet();
-    stage.create(deployment("web", 2)).await;
-    until_complete(stage).await;
-    set_image(stage, "nginx:2").await;
-    until_complete(stage).await;
-    stage.settle().await;
+    roll_out_two(stage).await;
     for (at, size) in [(1, 5), (1, 1), (0, 3)] {
         let set = stage.sets().await.remove(at);
         stage.scale(&SETS, set.meta().name(), size).await;
@@ -305,12 +286,7 @@ async fn size_of_a_set_changed_by_hand(stage: &Stage) {
 }
 
 async fn new_set_deleted_by_hand(stage: &Stage) {
-    stage.run_kubelet();
-    stage.create(deployment("web", 2)).await;
-    until_complete(stage).await;
-    set_image(stage, "nginx:2").await;
-    until_complete(stage).await;
-    stage.settle().await;
+    roll_out_two(stage).await;
     let set = stage.sets().await.remove(1);
     stage.cluster.delete(&set, Propagation::Background).await;
     stage
@@ -325,12 +301,7 @@ async fn new_set_deleted_by_hand(stage: &Stage) {
 
 /// What is not there any more cannot be gone back to.
 async fn old_set_deleted_by_hand(stage: &Stage) {
-    stage.run_kubelet();
-    stage.create(deployment("web", 2)).await;
-    until_complete(stage).await;
-    set_image(stage, "nginx:2").await;
-    until_complete(stage).await;
-    stage.settle().await;
+    roll_out_two(stage).await;
     let set = stage.sets().await.remove(0);
     stage.cluster.delete(&set, Propagation::Background).await;
     until_gone(stage, &SETS, set.meta().name()).await;
@@ -338,12 +309,7 @@ async fn old_set_deleted_by_hand(stage: &Stage) {
     for to in ["0", "1"] {
         let patch = doc!({ "metadata": { "annotations": { ROLLBACK: to } } });
         stage.patch(&DEPLOYMENTS, "web", patch).await;
-        stage
-            .until(async |s| {
-                let found = s.get(&DEPLOYMENTS, "web").await;
-                found.meta().annotation(ROLLBACK).is_none()
-            })
-            .await;
+        until_rolled_back(stage).await;
         stage.settle().await;
     }
     until_complete(stage).await;
@@ -427,15 +393,19 @@ async fn set_selects_by_expressions(stage: &Stage) {
         { "key": "tier", "operator": "NotIn", "values": ["back"] },
         { "key": "mark", "operator": "DoesNotExist" }
     ] });
-    let labels = |pod: Doc, labels: Doc| pod.with("/metadata/labels", labels).unwrap();
-    let plain = |name: &str| orphan(name, "web");
+    // Of pods that are alike any may go when there is one too many: these are dearer.
+    let dear = |name: &str, labels: Doc| {
+        let pod = orphan(name, "web").with("/metadata/labels", labels);
+        let dear = doc!({ COST: "1" });
+        pod.unwrap().with("/metadata/annotations", dear).unwrap()
+    };
     for (name, given) in [
         ("shop", doc!({ "app": "shop" })),
         ("back", doc!({ "app": "web", "tier": "back" })),
         ("marked", doc!({ "app": "web", "mark": "" })),
         ("other", doc!({ "app": "other", "tier": "front" })),
     ] {
-        stage.create(labels(plain(name), given)).await;
+        stage.create(dear(name, given)).await;
     }
     let set = replica_set("web", 3).with("/spec/selector", selector);
     stage.create(set.unwrap()).await;
@@ -444,9 +414,8 @@ async fn set_selects_by_expressions(stage: &Stage) {
     stage.patch(&PODS, "back", front).await;
     stage
         .until(async |s| {
-            let pods = s.pods().await;
-            let names: Vec<_> = pods.iter().map(|pod| pod.meta().name()).collect();
-            pods.len() == 5 || !names.contains(&"back")
+            let back = s.get(&PODS, "back").await;
+            back.meta().controller().is_some() && s.pods().await.len() == 5
         })
         .await;
     until_set(stage, "web", 3, 0).await;

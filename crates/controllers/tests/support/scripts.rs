@@ -17,6 +17,7 @@ pub(crate) type Script = fn(&Stage) -> Playing<'_>;
 
 const CONTROLLERS: Gvr = Gvr::constant("", "v1", "replicationcontrollers");
 pub(crate) const QUOTAS: Gvr = Gvr::constant("", "v1", "resourcequotas");
+pub(crate) const COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 pub(crate) const ROLLBACK: &str = "deprecated.deployment.rollback.to";
 
 macro_rules! scripts {
@@ -106,6 +107,40 @@ pub(crate) async fn sizes(stage: &Stage) -> Vec<i64> {
         .collect()
 }
 
+pub(crate) async fn until_sizes(stage: &Stage, expected: &[i64]) {
+    stage.until(async |s| sizes(s).await == expected).await;
+    stage.settle().await;
+}
+
+pub(crate) async fn until_gone(stage: &Stage, resource: &Gvr, name: &str) {
+    stage
+        .until(async |s| s.find(resource, name).await.is_none())
+        .await;
+}
+
+pub(crate) async fn until_rolled_back(stage: &Stage) {
+    stage
+        .until(async |s| {
+            let found = s.get(&DEPLOYMENTS, "web").await;
+            found.meta().annotation(ROLLBACK).is_none()
+        })
+        .await;
+}
+
+/// A Deployment whose first two revisions were rolled out.
+pub(crate) async fn roll_out_two(stage: &Stage) {
+    stage.run_kubelet();
+    stage.create(deployment("web", 2)).await;
+    until_complete(stage).await;
+    set_image(stage, "nginx:2").await;
+    until_complete(stage).await;
+    stage.settle().await;
+}
+
+pub(crate) fn pause(is_paused: bool) -> Doc {
+    doc!({ "spec": { "paused": is_paused } })
+}
+
 async fn set_scaled(stage: &Stage) {
     stage.run_kubelet();
     stage.create(replica_set("web", 3)).await;
@@ -193,7 +228,7 @@ async fn set_spares_expensive_pods(stage: &Stage) {
     until_set(stage, "web", 3, 0).await;
     for (at, pod) in stage.pods().await.iter().enumerate() {
         let cost = ((at as i64 + 1) * 100).to_string();
-        let cost = doc!({ "controller.kubernetes.io/pod-deletion-cost": cost });
+        let cost = doc!({ COST: cost });
         let patch = doc!({ "metadata": { "annotations": cost } });
         stage.patch(&PODS, pod.meta().name(), patch).await;
     }
@@ -265,21 +300,11 @@ async fn deployment_undone(stage: &Stage) {
 }
 
 async fn deployment_rolled_back(stage: &Stage) {
-    stage.run_kubelet();
-    stage.create(deployment("web", 2)).await;
-    until_complete(stage).await;
-    set_image(stage, "nginx:2").await;
-    until_complete(stage).await;
-    stage.settle().await;
+    roll_out_two(stage).await;
     for to in ["0", "99", "3"] {
         let patch = doc!({ "metadata": { "annotations": { ROLLBACK: to } } });
         stage.patch(&DEPLOYMENTS, "web", patch).await;
-        stage
-            .until(async |s| {
-                let found = s.get(&DEPLOYMENTS, "web").await;
-                found.meta().annotation(ROLLBACK).is_none()
-            })
-            .await;
+        until_rolled_back(stage).await;
         until_complete(stage).await;
         stage.settle().await;
     }

@@ -1,6 +1,7 @@
 //! What a parser remembers from one document to the next.
 
-use std::{collections::VecDeque, fmt};
+use std::collections::VecDeque;
+use std::fmt;
 
 use hashbrown::HashTable;
 

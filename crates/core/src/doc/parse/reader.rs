@@ -168,8 +168,9 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Reads the value of a field and puts it last. Near the root, objects of one kind often repeat whole parts of the one
-    /// before, such as the spec of pods of one template: these are compared instead of read.
+    /// Reads the value of a field and puts it last. Near the root, objects of one kind often repeat
+    /// whole parts of one before, such as the spec of pods of one template: these are compared
+    /// instead of read.
     #[inline]
     fn field_value(&mut self, key: u32, prune: Option<&PruneNode>) -> Result<()> {
         self.skip_space();
