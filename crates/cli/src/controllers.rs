@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use clap::Args;
 use windlass_controllers::catalog::{self, Settings};
-use windlass_runtime::{BuildError, ConcurrencyFlags, Flags};
+use windlass_runtime::{BuildError, ConcurrencyFlags, Flags, Gathering};
 
 use tokio::runtime::Builder;
 
@@ -45,9 +45,14 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         let root_ca = std::fs::read_to_string(file);
         settings.root_ca.root_ca = root_ca.with_context(|| file.display().to_string())?;
     }
+    let gathering = Gathering::new();
     let mut runtime = match threads() {
         // The only thread there is wakes nobody.
-        1 => Builder::new_current_thread(),
+        1 => {
+            let mut runtime = Builder::new_current_thread();
+            runtime.on_thread_park(gathering.before_park());
+            runtime
+        }
         threads => {
             let mut runtime = Builder::new_multi_thread();
             runtime.worker_threads(threads);
@@ -57,6 +62,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     runtime.enable_all().build()?.block_on(async {
         let builder = arguments.flags.builder(NAME).await.map_err(explain)?;
         let manager = builder.build()?;
+        gathering.follow(manager.client());
         for entry in chosen {
             entry.add_to(&manager, &settings);
         }

@@ -37,6 +37,7 @@ mod expectations;
 mod finalizer;
 mod flags;
 mod freshness;
+mod gathering;
 mod health;
 mod journal;
 mod kind;
@@ -75,6 +76,7 @@ pub use flags::{
     parse_duration,
 };
 pub use freshness::{Freshness, Reached, Stale};
+pub use gathering::Gathering;
 pub use health::{Check, CheckFailed};
 pub use journal::{JOURNAL_CAUSES_LIMIT, JOURNAL_ENTRIES_LIMIT, JOURNAL_KEYS_LIMIT};
 pub use kind::ResourceKind;
