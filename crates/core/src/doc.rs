@@ -41,7 +41,7 @@ pub use encode::Encoder;
 pub use footprint::Footprint;
 pub use intern::{InternerUsage, Usage};
 pub use node::{Array, Object, Str, expect_more_nodes, interner_usage};
-pub use pack::{NewPart, Packer, UnpackError, Unpacker, part_numbers};
+pub use pack::{Checker, NewPart, Packer, UnpackError, Unpacker, part_numbers};
 pub use parse::{
     BYTES_LIMIT, DEPTH_LIMIT, Duplicates, ParseError, ParseErrorKind, ParseOptions, Parsed, Parser,
     Prune,

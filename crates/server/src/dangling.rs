@@ -30,7 +30,7 @@ pub(crate) async fn tell(server: Server) {
     let schemas = server.inner().storage.snapshot_of(GROUP, SCHEMAS);
     let mut tasks = JoinSet::new();
     for entry in schemas.iter() {
-        if let Some(told) = wanted(&server, &entry.doc) {
+        if let Some(told) = wanted(&server, entry.doc()) {
             let server = server.clone();
             tasks.spawn(async move { apply(&server, told).await });
         }

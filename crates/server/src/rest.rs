@@ -219,7 +219,7 @@ impl Call {
         let key = storage::key(self.namespace(), &self.path.name);
         let entry = self.server.inner().storage.get(&self.resource.shelf, &key);
         let entry = entry.ok_or_else(|| self.not_found())?;
-        Ok(self.resource.view(&entry.doc))
+        Ok(self.resource.view(entry.doc()))
     }
 
     pub(crate) fn not_found(&self) -> Status {

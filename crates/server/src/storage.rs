@@ -28,7 +28,7 @@ impl Storage {
         let entry = self
             .0
             .get(&Shelf::new(group, resource), &key(namespace, name))?;
-        Some(entry.doc.clone())
+        Some(entry.doc().clone())
     }
 
     /// All objects of a resource as they are now.

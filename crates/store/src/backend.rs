@@ -12,6 +12,7 @@ mod record;
 mod row;
 mod storage;
 mod tables;
+mod warm;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,33 +1,86 @@
 //! One state of one object.
 
-use std::sync::Arc;
+use std::fmt;
+use std::sync::{Arc, LazyLock};
 
 use windlass_core::{Doc, Key};
 
 /// One state of one object. Maps, events and snapshots share it by reference count.
-#[derive(Debug, PartialEq, Eq)]
 pub struct Entry {
     /// The name of the object in its resource.
     pub key: Key,
-    /// The object, with [`Entry::revision`] as its `metadata.resourceVersion`.
-    pub doc: Doc,
     /// The revision of the write that made this state.
     pub revision: u64,
+    content: Content,
 }
+
+/// The document of an [`Entry`].
+enum Content {
+    Known(Doc),
+    /// On the disk when the store was opened. Boxed, because it is the rarer one.
+    Unread(Box<Unread>),
+}
+
+type Unread = LazyLock<Doc, Box<dyn FnOnce() -> Doc + Send + Sync>>;
 
 impl Entry {
     /// The state that a write makes: the document is stamped with the revision.
     pub(crate) fn stamped(key: &Key, doc: &Doc, revision: u64) -> Arc<Self> {
         Arc::new(Self {
             key: key.clone(),
-            doc: stamp(doc, revision),
             revision,
+            content: Content::Known(stamp(doc, revision)),
         })
+    }
+
+    /// A state whose document is made when somebody asks for it.
+    pub(crate) fn unread(
+        key: Key,
+        revision: u64,
+        read: impl FnOnce() -> Doc + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        let unread = LazyLock::new(Box::new(read) as Box<_>);
+        Arc::new(Self {
+            key,
+            revision,
+            content: Content::Unread(Box::new(unread)),
+        })
+    }
+
+    /// The object, with [`Entry::revision`] as its `metadata.resourceVersion`.
+    ///
+    /// Right after a start this may take some microseconds: objects are verified when the store is
+    /// opened, and put together when they are needed.
+    #[must_use]
+    #[inline]
+    pub fn doc(&self) -> &Doc {
+        match &self.content {
+            Content::Known(doc) => doc,
+            Content::Unread(unread) => unread,
+        }
     }
 
     /// Whether writing `doc` would change nothing but the revision.
     pub(crate) fn is_same_content(&self, doc: &Doc) -> bool {
-        self.doc == *doc || self.doc == stamp(doc, self.revision)
+        self.doc() == doc || *self.doc() == stamp(doc, self.revision)
+    }
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        self.revision == other.revision && self.key == other.key && self.doc() == other.doc()
+    }
+}
+
+impl Eq for Entry {}
+
+impl fmt::Debug for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Entry")
+            .field("key", &self.key)
+            .field("revision", &self.revision)
+            .field("doc", self.doc())
+            .finish()
     }
 }
 

@@ -41,7 +41,7 @@
 //!
 //! let event = watch.next().await?;
 //! assert_eq!(event.revision(), 2);
-//! assert_eq!(event.entry.doc.str_at("/metadata/resourceVersion"), "2");
+//! assert_eq!(event.entry.doc().str_at("/metadata/resourceVersion"), "2");
 //! # Ok(())
 //! # }
 //! ```

@@ -97,7 +97,7 @@ impl Sequencer {
                 Err(same) => return Decision::Nothing(Outcome::Unchanged(Some(same))),
             },
             (Change::Delete, Some(current)) => {
-                let last = Entry::stamped(key, &current.doc, revision);
+                let last = Entry::stamped(key, current.doc(), revision);
                 let event = Event::new(EventKind::Delete, last.clone(), Some(current));
                 (event, Outcome::Deleted(last), None)
             }

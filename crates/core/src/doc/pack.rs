@@ -20,14 +20,21 @@
 //! | part | the number of the part |
 
 mod bytes;
+mod checker;
 mod packer;
 mod unpacker;
 
+pub use checker::{Checker, part_numbers};
 pub use packer::{NewPart, Packer};
-pub use unpacker::{UnpackError, Unpacker, part_numbers};
+pub use unpacker::{UnpackError, Unpacker};
+
+use bytes::Reader;
 
 use super::Doc;
 use super::node::Shape;
+
+/// Deeper than any document that was parsed, because patches can nest what was nested.
+const DEPTH_LIMIT: usize = 4 * super::DEPTH_LIMIT;
 
 /// What a part is: a value, or the keys that objects share.
 #[derive(Clone)]
@@ -51,6 +58,14 @@ mod tag {
     pub(super) const PART: u8 = 10;
     /// Only at the beginning of a part: it is the keys of objects.
     pub(super) const KEYS: u8 = 11;
+}
+
+/// Makes sure that nothing is left to read.
+fn end(reader: &Reader<'_>) -> Result<(), UnpackError> {
+    if reader.0.is_empty() {
+        return Ok(());
+    }
+    Err(UnpackError::Long)
 }
 
 #[cfg(test)]

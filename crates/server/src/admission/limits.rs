@@ -22,7 +22,7 @@ struct Usage {
 fn ranges(request: &Request<'_>) -> Vec<Doc> {
     let ranges = request.storage.snapshot_of("", "limitranges");
     let ranges = ranges.namespace(request.namespace, "");
-    ranges.map(|entry| entry.doc.clone()).collect()
+    ranges.map(|entry| entry.doc().clone()).collect()
 }
 
 /// The items of a limit range for a type: `Container`, `Pod` or `PersistentVolumeClaim`.

@@ -74,12 +74,12 @@ fn default_class(request: &Request<'_>) -> Option<Doc> {
     let classes = request.storage.snapshot_of(GROUP, CLASSES);
     let default = classes
         .iter()
-        .filter(|entry| *entry.doc.at("/globalDefault") == true)
+        .filter(|entry| *entry.doc().at("/globalDefault") == true)
         .min_by_key(|entry| {
-            let value = entry.doc.at("/value").as_i64().unwrap_or(0);
-            (value, entry.doc.meta().name().to_owned())
+            let value = entry.doc().at("/value").as_i64().unwrap_or(0);
+            (value, entry.doc().meta().name().to_owned())
         });
-    default.map(|entry| entry.doc.clone())
+    default.map(|entry| entry.doc().clone())
 }
 
 /// A changed pod with the priority that it had, if it does not say.

@@ -72,7 +72,7 @@ pub(super) async fn charge(
     let bill = Bill::new(request, resource, object, old);
     let mut due = Vec::new();
     for entry in &quotas {
-        if bill.charge(&entry.doc)?.is_some() {
+        if bill.charge(entry.doc())?.is_some() {
             due.push(entry.key.clone());
         }
     }
@@ -200,11 +200,11 @@ impl<'a> Bill<'a> {
             let Some(current) = current else {
                 return Ok(Change::Keep);
             };
-            let Some((total, more)) = self.charge(&current.doc)? else {
+            let Some((total, more)) = self.charge(current.doc())? else {
                 return Ok(Change::Keep);
             };
             added = Some(more);
-            Ok(Change::put(with_used(&current.doc, &total)))
+            Ok(Change::put(with_used(current.doc(), &total)))
         };
         let shelf = Shelf::new("", QUOTAS);
         let outcome = self.request.storage.update(&shelf, &quota, decide).await;
@@ -228,8 +228,8 @@ impl Charged {
             let decide = |current: Option<&Arc<Entry>>| {
                 let current = current.filter(|it| it.revision == charge.revision);
                 let change = current.map_or(Change::Keep, |current| {
-                    let used = amounts(current.doc.at("/status/used"));
-                    Change::put(with_used(&current.doc, &difference(used, &charge.amounts)))
+                    let used = amounts(current.doc().at("/status/used"));
+                    Change::put(with_used(current.doc(), &difference(used, &charge.amounts)))
                 });
                 Ok::<_, Status>(change)
             };

@@ -66,7 +66,7 @@ impl State {
             events: storage.watch(shelf, services.revision()).ok()?,
         };
         for entry in &services {
-            state.take(entry.key.as_str(), &entry.doc);
+            state.take(entry.key.as_str(), entry.doc());
         }
         Some(state)
     }
@@ -85,10 +85,10 @@ impl State {
     fn follow(&mut self, event: &Event) {
         let owner = event.key().as_str();
         if let Some(previous) = &event.previous {
-            self.release(owner, &previous.doc);
+            self.release(owner, previous.doc());
         }
         if event.kind == EventKind::Put {
-            self.take(owner, &event.entry.doc);
+            self.take(owner, event.entry.doc());
         }
     }
 

@@ -78,7 +78,7 @@ pub(super) fn visit_rules(
     let here = (!namespace.is_empty()).then(|| storage.snapshot_of(GROUP, "rolebindings"));
     let local = here.iter().flat_map(|here| here.namespace(namespace, ""));
     for binding in cluster.iter().chain(local) {
-        let binding = &binding.doc;
+        let binding = binding.doc();
         let place = binding.meta().namespace();
         if !binding
             .at("/subjects")

@@ -95,8 +95,8 @@ pub(crate) async fn register(server: &Server) -> Result<(), Status> {
     };
     let snapshot = server.inner().storage.snapshot_of(GROUP, PLURAL);
     for entry in snapshot.iter() {
-        let meta = entry.doc.meta();
-        let labels = entry.doc.at("/metadata/labels");
+        let meta = entry.doc().meta();
+        let labels = entry.doc().at("/metadata/labels");
         let is_ours = labels.get(MANAGED).is_some_and(|since| *since == "true");
         if is_ours && !wanted.contains(meta.name()) {
             rest::delete_for_server(server, row, entry).await?;

@@ -95,7 +95,7 @@ pub(crate) async fn load(server: &Server) -> Result<(), Status> {
 /// The definitions in the order they came, which decides who gets a name that two want.
 fn definitions(server: &Server) -> Vec<Doc> {
     let snapshot = server.inner().storage.snapshot_of(GROUP, RESOURCE);
-    let mut all: Vec<Doc> = snapshot.iter().map(|entry| entry.doc.clone()).collect();
+    let mut all: Vec<Doc> = snapshot.iter().map(|entry| entry.doc().clone()).collect();
     let order = |crd: &Doc| {
         (
             crd.meta().creation_timestamp(),
@@ -337,10 +337,10 @@ async fn write_status(server: &Server, crd: &Doc, wanted: &Doc) -> Result<bool, 
     let uid = crd.meta().uid();
     let status = wanted.at("/status").clone();
     let decide = |current: Option<&Arc<Entry>>| -> Result<Change, Status> {
-        match current.filter(|entry| entry.doc.meta().uid() == uid) {
+        match current.filter(|entry| entry.doc().meta().uid() == uid) {
             // What was stored meanwhile is looked at in the next round.
-            Some(entry) if entry.doc.at("/status") == crd.at("/status") => {
-                Ok(Change::put(put(entry.doc.clone(), "/status", status)))
+            Some(entry) if entry.doc().at("/status") == crd.at("/status") => {
+                Ok(Change::put(put(entry.doc().clone(), "/status", status)))
             }
             _ => Ok(Change::Keep),
         }
@@ -366,9 +366,9 @@ async fn drop_leftovers(server: &Server, crd: &Doc) -> Result<(), Status> {
     let shelf = Shelf::new(crd.str_at("/spec/group"), crd.str_at("/spec/names/plural"));
     let snapshot = server.inner().storage.snapshot(&shelf);
     for entry in snapshot.iter() {
-        let uid = entry.doc.meta().uid();
+        let uid = entry.doc().meta().uid();
         let decide = |current: Option<&Arc<Entry>>| -> Result<Change, Status> {
-            match current.filter(|entry| entry.doc.meta().uid() == uid) {
+            match current.filter(|entry| entry.doc().meta().uid() == uid) {
                 Some(_) => Ok(Change::Delete),
                 None => Ok(Change::Keep),
             }
@@ -426,7 +426,7 @@ async fn delete_objects(server: &Server, row: &Arc<Resource>) -> Result<(), Stat
     let mut tasks: JoinSet<Result<(), Status>> = JoinSet::new();
     for entry in snapshot
         .iter()
-        .filter(|entry| !entry.doc.meta().is_deleting())
+        .filter(|entry| !entry.doc().meta().is_deleting())
     {
         if tasks.len() >= DELETES_AT_ONCE
             && let Some(outcome) = tasks.join_next().await
@@ -445,10 +445,10 @@ async fn delete_objects(server: &Server, row: &Arc<Resource>) -> Result<(), Stat
 async fn remove(server: &Server, crd: &Doc) -> Result<bool, Status> {
     let uid = crd.meta().uid();
     let decide = |current: Option<&Arc<Entry>>| -> Result<Change, Status> {
-        let Some(entry) = current.filter(|entry| entry.doc.meta().uid() == uid) else {
+        let Some(entry) = current.filter(|entry| entry.doc().meta().uid() == uid) else {
             return Ok(Change::Keep);
         };
-        let freed = entry.doc.without_finalizer(CLEANUP);
+        let freed = entry.doc().without_finalizer(CLEANUP);
         let is_free = freed.meta().finalizers().next().is_none();
         Ok(if is_free {
             Change::Delete

@@ -227,7 +227,7 @@ async fn store(call: &Call, object: &Doc, dry_run: bool) -> Result<Doc, Status> 
     let key = storage::key(call.namespace(), object.meta().name());
     let refuse = |existing: &Arc<Entry>| {
         let (resource, name) = (call.group_resource(), object.meta().name());
-        if existing.doc.meta().is_deleting() {
+        if existing.doc().meta().is_deleting() {
             return Status::being_deleted(&resource, name);
         }
         Status::already_exists(&resource, name)
@@ -251,7 +251,7 @@ async fn store(call: &Call, object: &Doc, dry_run: bool) -> Result<Doc, Status> 
         .await
         .map_err(write_failed)?;
     match outcome.entry() {
-        Some(entry) => Ok(resource.view(&entry.doc)),
+        Some(entry) => Ok(resource.view(entry.doc())),
         None => Err(Status::internal("the new object is not there")),
     }
 }
@@ -289,7 +289,7 @@ pub(crate) async fn set_at_start(
         Some(_) if fields.is_empty() => Ok(Change::Keep),
         Some(current) => {
             let set = |known: Doc, field: &&str| object::keep_field(&known, field, &object);
-            let known = resource.view(&current.doc);
+            let known = resource.view(current.doc());
             let known = fields.iter().fold(known, set);
             Ok(Change::put(resource.to_storage(&known)))
         }

@@ -79,7 +79,7 @@ pub(super) async fn delete_collection(call: &Call) -> Result<Response<Body>, Sta
         list_options.limit
     };
     let chosen: Vec<Arc<Entry>> = list::entries(call, &snapshot, &start)
-        .filter(|entry| filter.matches(&call.resource.view(&entry.doc)))
+        .filter(|entry| filter.matches(&call.resource.view(entry.doc())))
         .take(limit)
         .cloned()
         .collect();
@@ -127,7 +127,7 @@ pub(crate) async fn delete_for_server(
         given: None,
     };
     let options = DeleteOptions {
-        uid: Some(entry.doc.meta().uid_str().to_owned()),
+        uid: Some(entry.doc().meta().uid_str().to_owned()),
         ..DeleteOptions::default()
     };
     match delete_one(&call, entry.key.name(), &namespace, &options).await {
@@ -154,7 +154,7 @@ pub(super) async fn delete_one(
         let Some(current) = current else {
             return Err(Status::not_found(&call.group_resource(), name));
         };
-        let object = resource.view(&current.doc);
+        let object = resource.view(current.doc());
         let change = decide(call, &object, options, now)?;
         before = Some(object);
         Ok(match change {
@@ -180,11 +180,11 @@ pub(super) async fn delete_one(
     match outcome.map_err(write_failed)? {
         // Upstream answers with the state before the deletion, at the revision it had.
         Outcome::Deleted(entry) => {
-            let last = before.unwrap_or_else(|| resource.view(&entry.doc));
+            let last = before.unwrap_or_else(|| resource.view(entry.doc()));
             Ok(Deleted::Gone(ended(resource, last, now)))
         }
         outcome => match outcome.entry() {
-            Some(entry) => Ok(Deleted::Lingers(resource.view(&entry.doc))),
+            Some(entry) => Ok(Deleted::Lingers(resource.view(entry.doc()))),
             None => Err(Status::not_found(&call.group_resource(), name)),
         },
     }

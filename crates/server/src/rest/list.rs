@@ -221,7 +221,7 @@ fn page(
     let mut left = narrowed(call, filter, snapshot, start);
     let mut chosen = Vec::new();
     for entry in left.by_ref() {
-        if !filter.is_everything() && !filter.matches(&call.resource.view(&entry.doc)) {
+        if !filter.is_everything() && !filter.matches(&call.resource.view(entry.doc())) {
             continue;
         }
         chosen.push(Arc::clone(entry));
@@ -273,9 +273,9 @@ fn as_table(call: &Call, page: &Page, metadata: Doc) -> Result<Doc, Status> {
     let include = Include::parse(call.query.get("includeObject"))?;
     let (columns, now) = (&call.resource.columns, call.server.inner().env.now());
     let row =
-        |entry: &Arc<Entry>| table::row(columns, &call.resource.view(&entry.doc), include, now);
+        |entry: &Arc<Entry>| table::row(columns, &call.resource.view(entry.doc()), include, now);
     let mut entries: Vec<&Arc<Entry>> = page.entries.iter().collect();
-    entries.sort_by_key(|entry| call.resource.hooks.table_rank(&entry.doc));
+    entries.sort_by_key(|entry| call.resource.hooks.table_rank(entry.doc()));
     let rows = entries.into_iter().map(row).collect();
     Ok(table::table(table::definitions(columns), rows, metadata))
 }
@@ -289,7 +289,7 @@ fn as_doc(resource: &Resource, page: &Page, metadata: Doc, form: Form) -> Doc {
         _ => (resource.list_kind(), resource.gvk.api_version()),
     };
     let item = |entry: &Arc<Entry>| {
-        let object = resource.view(&entry.doc);
+        let object = resource.view(entry.doc());
         match form {
             Form::MetadataList => table::partial_metadata(&object),
             _ => object,

@@ -245,7 +245,7 @@ async fn spend_budget(call: &Call, pod: &Doc, dry_run: bool) -> Result<(), Statu
     let budgets = store.snapshot_of("policy", "poddisruptionbudgets");
     let mut found = budgets
         .namespace(call.namespace(), "")
-        .filter(|entry| covers(&entry.doc, pod));
+        .filter(|entry| covers(entry.doc(), pod));
     let Some(budget) = found.next() else {
         return Ok(());
     };
@@ -256,14 +256,14 @@ async fn spend_budget(call: &Call, pod: &Doc, dry_run: bool) -> Result<(), Statu
         ));
     }
     let is_ready = windlass_core::condition(pod, "Ready").is_some_and(|ready| ready.is_true());
-    let always = budget.doc.str_at("/spec/unhealthyPodEvictionPolicy") == "AlwaysAllow";
+    let always = budget.doc().str_at("/spec/unhealthyPodEvictionPolicy") == "AlwaysAllow";
     let healthy = budget
-        .doc
+        .doc()
         .at("/status/currentHealthy")
         .as_i64()
         .unwrap_or(0);
     let desired = budget
-        .doc
+        .doc()
         .at("/status/desiredHealthy")
         .as_i64()
         .unwrap_or(0);
@@ -274,14 +274,14 @@ async fn spend_budget(call: &Call, pod: &Doc, dry_run: bool) -> Result<(), Statu
     let now = call.server.inner().env.now();
     let take = |current: Option<&std::sync::Arc<windlass_store::Entry>>| match current {
         None => Ok(windlass_store::Change::Keep),
-        Some(entry) => match spent(&entry.doc, name, now) {
+        Some(entry) => match spent(entry.doc(), name, now) {
             Ok(_) if dry_run => Ok(windlass_store::Change::Keep),
             Ok(doc) => Ok(windlass_store::Change::put(doc)),
             Err(status) => Err(status),
         },
     };
     let shelf = windlass_store::Resource::new("policy", "poddisruptionbudgets");
-    let key = storage::key(call.namespace(), budget.doc.meta().name());
+    let key = storage::key(call.namespace(), budget.doc().meta().name());
     store
         .update(&shelf, &key, take)
         .await

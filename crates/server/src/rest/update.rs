@@ -171,7 +171,7 @@ pub(super) async fn write(
         return Err(call.not_found());
     };
     let decide = |entry: &Entry| {
-        let current = resource.view(&entry.doc);
+        let current = resource.view(entry.doc());
         let proposed = propose(&current)?;
         match (decide(call, writing, &current, proposed)?, &turn) {
             (Decision::Put(object), Some(turn)) => turn.assign(object).map(Decision::Put),
@@ -179,7 +179,7 @@ pub(super) async fn write(
         }
     };
     let decision = decide(&seen)?;
-    let charged = charge(call, writing, &seen.doc, &decision).await?;
+    let charged = charge(call, writing, seen.doc(), &decision).await?;
     if writing.dry_run {
         return Ok(match decision {
             Decision::Put(object) | Decision::Remove(object) => object,
@@ -272,7 +272,7 @@ fn finish(
     };
     match (removed, outcome.entry()) {
         (Some(object), _) => Ok(object),
-        (None, Some(entry)) => Ok(call.resource.view(&entry.doc)),
+        (None, Some(entry)) => Ok(call.resource.view(entry.doc())),
         (None, None) => Err(call.not_found()),
     }
 }

@@ -191,7 +191,7 @@ impl DocWatch {
                     namespace => snapshot.namespace(namespace, ""),
                 };
                 let is_chosen = |entry: &&Arc<Entry>| {
-                    filter.is_everything() || filter.matches(&resource.view(&entry.doc))
+                    filter.is_everything() || filter.matches(&resource.view(entry.doc()))
                 };
                 (
                     snapshot.revision(),
@@ -275,7 +275,7 @@ impl DocWatch {
 
     async fn next_event(&mut self) -> Option<Delivery> {
         if let Some(entry) = self.initial.pop_front() {
-            let object = self.resource.view(&entry.doc);
+            let object = self.resource.view(entry.doc());
             return Some(Delivery::Own(WatchEvent::Added(object)));
         }
         if let Some(revision) = self.initial_end.take()
@@ -324,13 +324,13 @@ impl DocWatch {
         if !self.namespace.is_empty() && event.key().namespace() != Some(&self.namespace) {
             return None;
         }
-        let new = self.resource.view(&event.entry.doc);
+        let new = self.resource.view(event.entry.doc());
         let (was, is) = if self.filter.is_everything() {
             (event.previous.is_some(), event.kind == EventKind::Put)
         } else {
             let previous = event.previous.as_ref();
             let was =
-                previous.is_some_and(|entry| self.filter.matches(&self.resource.view(&entry.doc)));
+                previous.is_some_and(|entry| self.filter.matches(&self.resource.view(entry.doc())));
             (
                 was,
                 event.kind == EventKind::Put && self.filter.matches(&new),
@@ -346,7 +346,7 @@ impl DocWatch {
             // Out of the selection: the last state that was in it, at the revision of the event.
             (true, false, EventKind::Put) => {
                 let last = event.previous.as_ref().map(|entry| {
-                    windlass_store::stamp(&self.resource.view(&entry.doc), event.revision())
+                    windlass_store::stamp(&self.resource.view(entry.doc()), event.revision())
                 });
                 Delivery::Own(WatchEvent::Deleted(last.unwrap_or(new)))
             }

@@ -14,6 +14,7 @@ use super::parts::Parts;
 use super::record;
 use super::storage::Length;
 use super::tables::Move;
+use super::warm::Warm;
 use super::{Backend, Write};
 use crate::{DiskError, Durability};
 
@@ -43,6 +44,8 @@ pub(super) struct Settings {
     /// Bytes of the log that move together.
     pub(super) segment_bytes: u64,
     pub(super) tables_len: Length,
+    /// Reads what was left unread.
+    pub(super) warm: Option<Warm>,
     /// Held as long as the files are open.
     pub(super) directory: Option<Directory>,
 }
@@ -152,6 +155,7 @@ impl std::fmt::Debug for Settings {
         f.debug_struct("Settings")
             .field("durability", &self.durability)
             .field("segment_bytes", &self.segment_bytes)
+            .field("warm", &self.warm)
             .field("directory", &self.directory)
             .finish_non_exhaustive()
     }

@@ -1,12 +1,15 @@
 //! Turning rows into objects and events, on two processors: that is most of the time that a start
 //! takes.
+//!
+//! Every row is checked from its first to its last byte. The documents themselves are put together
+//! when they are needed, which takes several times as long.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 
 use redb::{AccessGuard, ReadOnlyTable, ReadableTable, ReadableTableMetadata, StorageError};
-use windlass_core::{InternerUsage, Key, Unpacker, expect_more_nodes, interner_usage};
+use windlass_core::{Checker, Key, Unpacker};
 
 use super::parts::Uses;
 use super::row::{Id, LogRow, ObjectRow};
@@ -15,26 +18,51 @@ use crate::{Entry, OpenError, Resource};
 
 /// Rows that one of two readers takes at a time.
 const BATCH_ROWS: u64 = 64;
-/// One part in so many of the rows tells how much room the others will need.
-const SAMPLE: u64 = 16;
 
-/// A row of the table of objects.
-pub(super) struct Object {
-    pub(super) resource: Resource,
-    pub(super) entry: Arc<Entry>,
-    /// The end of its life, in microseconds since 1970.
-    pub(super) expiry: Option<i64>,
+/// What rows are read with.
+pub(super) struct Source {
+    /// Knows all parts.
+    pub(super) checker: Checker,
+    /// Set before any document is asked for.
+    pub(super) unpacker: Arc<OnceLock<Unpacker>>,
+    /// Events above this revision are in the log.
+    pub(super) floor: u64,
+    /// The newest revision.
+    pub(super) revision: u64,
 }
+
+impl Source {
+    /// `None` when the object is damaged.
+    fn entry(&self, key: Key, revision: u64, packed: &[u8], uses: &mut Uses) -> Option<Arc<Entry>> {
+        let count = |number| *uses.entry(number).or_default() += 1;
+        self.checker.doc(packed, count).ok()?;
+        let (unpacker, packed) = (self.unpacker.clone(), Box::<[u8]>::from(packed));
+        Some(Entry::unread(key, revision, move || {
+            let unpacker = unpacker.get();
+            let unpacker = unpacker.expect("invariant: parts are read before the store is open");
+            unpacker
+                .doc(&packed)
+                .expect("invariant: rows are checked before they become entries")
+        }))
+    }
+}
+
+/// Objects of one resource, in the order of their keys.
+type Run = (Resource, Vec<Arc<Entry>>);
 
 /// All objects, in the order of their ids.
 #[derive(Default)]
 pub(super) struct Present {
-    pub(super) objects: Vec<Object>,
+    /// One for each resource.
+    pub(super) runs: Vec<Run>,
+    /// Objects that changed lately.
+    pub(super) recent: Vec<Arc<Entry>>,
+    /// Objects whose lives end, in microseconds since 1970.
+    pub(super) mortal: Vec<(Resource, Arc<Entry>, i64)>,
     /// How often they use parts.
     pub(super) uses: Uses,
     /// How long their rows are.
     pub(super) bytes: u64,
-    names: Names,
 }
 
 type Objects = ReadOnlyTable<&'static str, &'static [u8]>;
@@ -45,16 +73,16 @@ type ObjectsRow<'a> = (
 
 impl Present {
     /// Reads all of it.
-    pub(super) fn read(table: &Objects, unpacker: &Unpacker) -> Result<Self, OpenError> {
+    pub(super) fn read(table: &Objects, source: &Source) -> Result<Self, OpenError> {
         let rows = Rows::of(table)?;
-        Self::read_end(table.iter().map_err(engine)?, &rows, unpacker)
+        Self::read_end(table.iter().map_err(engine)?, &rows, source)
     }
 
     /// Reads all of it, together with another thread that begins at the other end once it has
     /// done something else.
     pub(super) fn read_beside<T: Send>(
         table: &Objects,
-        unpacker: &Unpacker,
+        source: &Source,
         other: impl FnOnce() -> Result<T, OpenError> + Send,
     ) -> Result<(Self, T), OpenError> {
         let rows = Rows::of(table)?;
@@ -62,16 +90,14 @@ impl Present {
             let last = scope.spawn(|| {
                 let done = other()?;
                 let end = table.iter().map_err(engine)?.rev();
-                Ok((Self::read_end(end, &rows, unpacker)?, done))
+                let mut last = Self::read_end(end, &rows, source)?;
+                last.reverse();
+                Ok((last, done))
             });
-            let mut first = Self::read_end(table.iter().map_err(engine)?, &rows, unpacker)?;
-            let failed = |_| Err(OpenError::Damaged("an object cannot be read".to_owned()));
+            let mut first = Self::read_end(table.iter().map_err(engine)?, &rows, source)?;
+            let failed = |_| Err(damaged("an object cannot be read"));
             let (last, done) = last.join().unwrap_or_else(failed)?;
-            first.objects.extend(last.objects.into_iter().rev());
-            for (number, count) in last.uses {
-                *first.uses.entry(number).or_default() += count;
-            }
-            first.bytes += last.bytes;
+            first.append(last);
             Ok((first, done))
         })
     }
@@ -81,7 +107,7 @@ impl Present {
     fn read_end<'a>(
         mut end: impl Iterator<Item = Result<ObjectsRow<'a>, StorageError>>,
         rows: &Rows,
-        unpacker: &Unpacker,
+        source: &Source,
     ) -> Result<Self, OpenError> {
         let mut read = Self::default();
         loop {
@@ -90,46 +116,76 @@ impl Present {
                 return Ok(read);
             }
             for _ in 0..count {
-                let missing = || OpenError::Damaged("objects are missing".to_owned());
+                let missing = || damaged("objects are missing");
                 let (id, row) = end.next().ok_or_else(missing)?.map_err(engine)?;
-                let broken = || OpenError::Damaged(format!("object {:?}", id.value()));
-                read.add(id.value(), row.value(), unpacker)
-                    .ok_or_else(broken)?;
+                let (id, row) = (id.value(), row.value());
+                let broken = || damaged(&format!("object {id:?}"));
+                let revision = read.add(id, row, source).ok_or_else(broken)?;
+                if revision > source.revision {
+                    return Err(damaged(&format!("object {id:?} is from the future")));
+                }
             }
         }
     }
 
-    /// `None` when the row is damaged.
-    fn add(&mut self, id: &str, row: &[u8], unpacker: &Unpacker) -> Option<()> {
+    /// Takes up a row and returns its revision; `None` when it is damaged.
+    fn add(&mut self, id: &str, row: &[u8], source: &Source) -> Option<u64> {
         self.bytes += row.len() as u64;
         let row = ObjectRow::decode(id, row)?;
-        let (resource, key) = Id::split(id)?;
-        let entry = entry(key, row.revision, row.packed, unpacker, &mut self.uses)?;
-        self.objects.push(Object {
-            resource: self.names.resource(resource),
-            entry,
-            expiry: row.expiry,
-        });
-        Some(())
+        let (name, key) = Id::split(id)?;
+        let entry = source.entry(key, row.revision, row.packed, &mut self.uses)?;
+        let (resource, run) = self.run(name);
+        run.push(entry.clone());
+        if let Some(end) = row.expiry {
+            let resource = resource.clone();
+            self.mortal.push((resource, entry.clone(), end));
+        }
+        if row.revision > source.floor {
+            self.recent.push(entry);
+        }
+        Some(row.revision)
+    }
+
+    /// The run of a resource, which is mostly that of the row before.
+    fn run(&mut self, name: &str) -> &mut Run {
+        let is_same = |(resource, _): &Run| resource.as_str() == name;
+        if !self.runs.last().is_some_and(is_same) {
+            self.runs.push((Resource::from_text(name), Vec::new()));
+        }
+        self.runs.last_mut().expect("invariant: one was pushed")
+    }
+
+    /// Puts the objects in order that were read from the last to the first.
+    fn reverse(&mut self) {
+        self.runs.reverse();
+        for (_, run) in &mut self.runs {
+            run.reverse();
+        }
+    }
+
+    /// Adds what comes after.
+    fn append(&mut self, later: Self) {
+        for (resource, entries) in later.runs {
+            self.run(resource.as_str()).1.extend(entries);
+        }
+        self.recent.extend(later.recent);
+        self.mortal.extend(later.mortal);
+        for (number, count) in later.uses {
+            *self.uses.entry(number).or_default() += count;
+        }
+        self.bytes += later.bytes;
     }
 }
 
 /// The rows that nobody has taken yet.
 struct Rows {
     left: AtomicU64,
-    /// When so few are left, it is known how much room they need.
-    sampled: u64,
-    before: InternerUsage,
 }
 
 impl Rows {
     fn of(table: &Objects) -> Result<Self, OpenError> {
-        let count = table.len().map_err(engine)?;
-        Ok(Self {
-            left: AtomicU64::new(count),
-            sampled: count - count / SAMPLE,
-            before: interner_usage(),
-        })
+        let left = AtomicU64::new(table.len().map_err(engine)?);
+        Ok(Self { left })
     }
 
     /// Takes a batch and returns how many rows it has.
@@ -139,11 +195,7 @@ impl Rows {
             .left
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less)
             .unwrap_or_default();
-        let count = had.min(BATCH_ROWS);
-        if had > self.sampled && had - count <= self.sampled {
-            expect_more_nodes(&self.before, SAMPLE as usize - 1);
-        }
-        count
+        had.min(BATCH_ROWS)
     }
 }
 
@@ -172,32 +224,27 @@ impl Past {
     /// Reads all of it.
     pub(super) fn read(
         log: &ReadOnlyTable<u64, &'static [u8]>,
-        unpacker: &Unpacker,
+        source: &Source,
     ) -> Result<Self, OpenError> {
         let mut past = Self::default();
         for row in log.iter().map_err(engine)? {
             let (revision, row) = row.map_err(engine)?;
             let revision = revision.value();
-            let broken = || OpenError::Damaged(format!("event {revision}"));
-            past.add(revision, row.value(), unpacker)
-                .ok_or_else(broken)?;
+            let broken = || damaged(&format!("event {revision}"));
+            past.add(revision, row.value(), source).ok_or_else(broken)?;
         }
         Ok(past)
     }
 
     /// `None` when the row is damaged.
-    fn add(&mut self, revision: u64, row: &[u8], unpacker: &Unpacker) -> Option<()> {
+    fn add(&mut self, revision: u64, row: &[u8], source: &Source) -> Option<()> {
         self.bytes += row.len() as u64;
         let row = LogRow::decode(revision, row)?;
         let (resource, key) = Id::split(row.id)?;
         let previous = match row.previous {
-            Some((before, packed)) => Some(entry(
-                key.clone(),
-                before,
-                packed,
-                unpacker,
-                &mut self.uses,
-            )?),
+            Some((before, packed)) => {
+                Some(source.entry(key.clone(), before, packed, &mut self.uses)?)
+            }
             None => None,
         };
         self.events.push(PastEvent {
@@ -211,18 +258,6 @@ impl Past {
     }
 }
 
-fn entry(
-    key: Key,
-    revision: u64,
-    packed: &[u8],
-    unpacker: &Unpacker,
-    uses: &mut Uses,
-) -> Option<Arc<Entry>> {
-    let count = |number| *uses.entry(number).or_default() += 1;
-    let doc = unpacker.doc_and_parts(packed, count).ok()?;
-    Some(Arc::new(Entry { key, doc, revision }))
-}
-
 /// The resource of the row before, which the next one mostly has, too.
 #[derive(Default)]
 struct Names(Option<Resource>);
@@ -234,4 +269,8 @@ impl Names {
             _ => self.0.insert(Resource::from_text(name)).clone(),
         }
     }
+}
+
+pub(super) fn damaged(what: &str) -> OpenError {
+    OpenError::Damaged(what.to_owned())
 }

@@ -4,18 +4,21 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
-use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable, ReadableTableMetadata};
-use windlass_core::{Key, Unpacker};
+use redb::{
+    Database, ReadOnlyTable, ReadTransaction, ReadableDatabase, ReadableTable,
+    ReadableTableMetadata,
+};
+use windlass_core::{Checker, Packer, Unpacker};
 
 use super::Loaded;
-use super::decode::{Object, Past, PastEvent, Present};
+use super::decode::{Past, PastEvent, Present, Source, damaged};
 use super::parts::{Parts, Uses};
 use super::row::PartRow;
 use super::tables::{
     Counts, FORMAT, LOG, NUMBERS, OBJECTS, OLDEST_FORMAT, PARTS, TEXTS, engine, field,
 };
 use crate::expiry::{Expiry, Lease};
-use crate::{Commit, Entry, Event, EventKind, OpenError, Resource, StoreOptions};
+use crate::{Commit, Entry, Event, EventKind, OpenError, Resource, StoreOptions, stamp};
 
 /// Fewer objects than this are read before a thread has started.
 const THREADED_OBJECTS: u64 = 1_000;
@@ -119,7 +122,7 @@ fn numbers(transaction: &ReadTransaction) -> Result<Counts, OpenError> {
 struct Reading<'a> {
     options: &'a StoreOptions,
     transaction: ReadTransaction,
-    unpacker: Unpacker,
+    source: Source,
     /// How often every part is used.
     uses: Uses,
     loaded: Loaded,
@@ -140,7 +143,12 @@ impl<'a> Reading<'a> {
         Ok(Self {
             options,
             transaction,
-            unpacker: Unpacker::new(),
+            source: Source {
+                checker: Checker::new(),
+                unpacker: Arc::default(),
+                floor: counts.floor,
+                revision: counts.revision,
+            },
             uses: Uses::default(),
             loaded,
             counts,
@@ -148,19 +156,18 @@ impl<'a> Reading<'a> {
     }
 
     fn finish(mut self, database: &Database) -> Result<Opened, OpenError> {
-        self.parts()?;
-        self.rows()?;
+        self.check_parts()?;
+        let packer = self.rows()?;
         let is_lost = self.counts.reserved != 0;
         let Self {
             mut loaded,
             mut counts,
             transaction,
-            unpacker,
             uses,
             ..
         } = self;
         drop(transaction);
-        let mut parts = Parts::new(unpacker, uses);
+        let mut parts = Parts::new(packer, uses);
         if is_lost {
             lose_history(database, &mut counts, &mut parts)?;
         }
@@ -173,7 +180,7 @@ impl<'a> Reading<'a> {
         })
     }
 
-    fn parts(&mut self) -> Result<(), OpenError> {
+    fn check_parts(&mut self) -> Result<(), OpenError> {
         let table = self.transaction.open_table(PARTS).map_err(engine)?;
         for row in table.iter().map_err(engine)? {
             let (number, row) = row.map_err(engine)?;
@@ -182,31 +189,37 @@ impl<'a> Reading<'a> {
             let part = PartRow::decode(number, row.value()).ok_or_else(broken)?;
             let uses = &mut self.uses;
             let count = |number| *uses.entry(number).or_default() += 1;
-            let taken = self.unpacker.part(number, part, count);
-            taken.map_err(|_| broken())?;
+            let checked = self.source.checker.part(number, part, count);
+            checked.map_err(|_| broken())?;
             self.counts.object_bytes += row.value().len() as u64;
         }
         Ok(())
     }
 
-    /// Reads objects and log, on two processors if it is worth it.
-    fn rows(&mut self) -> Result<(), OpenError> {
+    /// Reads objects and log, on two processors if it is worth it. Returns what packs objects from
+    /// now on.
+    fn rows(&mut self) -> Result<Packer, OpenError> {
+        let open = |name| self.transaction.open_table(name).map_err(engine);
+        let (parts, log) = (open(PARTS)?, open(LOG)?);
         let objects = self.transaction.open_table(OBJECTS).map_err(engine)?;
-        let log = self.transaction.open_table(LOG).map_err(engine)?;
         let (found, expected) = (objects.len().map_err(engine)?, self.counts.objects);
         if found != expected {
             return Err(damaged(&format!(
                 "it has {found} objects instead of {expected}"
             )));
         }
-        let unpacker = &self.unpacker;
-        let past = || match self.counts.reserved {
-            0 => Past::read(&log, unpacker),
-            _ => Ok(Past::default()),
+        let source = &self.source;
+        let others = || {
+            let packer = unpack(&parts, source)?;
+            let past = match self.counts.reserved {
+                0 => Past::read(&log, source)?,
+                _ => Past::default(),
+            };
+            Ok((packer, past))
         };
-        let (present, past) = match self.is_threaded() {
-            true => Present::read_beside(&objects, unpacker, past)?,
-            false => (Present::read(&objects, unpacker)?, past()?),
+        let (present, (packer, past)) = match self.is_threaded() {
+            true => Present::read_beside(&objects, source, others)?,
+            false => (Present::read(&objects, source)?, others()?),
         };
         for uses in [&present.uses, &past.uses] {
             for (number, count) in uses {
@@ -216,11 +229,10 @@ impl<'a> Reading<'a> {
         self.counts.object_bytes += present.bytes;
         self.counts.log_bytes = past.bytes;
         self.counts.log_rows = past.events.len() as u64;
-        present
-            .objects
-            .into_iter()
-            .try_for_each(|object| self.add(object))?;
-        self.link(past.events)
+        self.loaded.leases = self.leases(present.mortal);
+        self.loaded.objects = present.runs.into_iter().collect();
+        self.link(past.events, present.recent)?;
+        Ok(packer)
     }
 
     /// Simulations must do without threads, and small stores are quicker without.
@@ -228,41 +240,32 @@ impl<'a> Reading<'a> {
         self.options.commit == Commit::Thread && self.counts.objects >= THREADED_OBJECTS
     }
 
-    fn add(&mut self, object: Object) -> Result<(), OpenError> {
-        let Object {
+    fn leases(&self, mortal: Vec<(Resource, Arc<Entry>, i64)>) -> Vec<Lease> {
+        let lease = |(resource, entry, wall_micros): (_, Arc<Entry>, _)| Lease {
+            deadline: Expiry::at_wall(&self.options.env, wall_micros).deadline,
+            revision: entry.revision,
             resource,
-            entry,
-            expiry,
-        } = object;
-        if entry.revision > self.counts.revision {
-            return Err(damaged(&format!("object {} is from the future", entry.key)));
-        }
-        if let Some(wall_micros) = expiry {
-            self.loaded.leases.push(Lease {
-                deadline: Expiry::at_wall(&self.options.env, wall_micros).deadline,
-                revision: entry.revision,
-                resource: resource.clone(),
-                key: entry.key.clone(),
-            });
-        }
-        self.loaded.objects.entry(resource).or_default().push(entry);
-        Ok(())
+            key: entry.key.clone(),
+        };
+        mortal.into_iter().map(lease).collect()
     }
 
-    /// Goes through the events backwards: what one made of its object is what the next one found.
-    fn link(&mut self, events: Vec<PastEvent>) -> Result<(), OpenError> {
-        let mut after = After::default();
-        for event in events.into_iter().rev() {
+    /// Tells for every event what it made of its object: that is what the next event of the object
+    /// found, or what the object is now, and bears the revision of the event.
+    fn link(&mut self, events: Vec<PastEvent>, recent: Vec<Arc<Entry>>) -> Result<(), OpenError> {
+        let previous = events.iter().filter_map(|event| event.previous.clone());
+        let states = recent.into_iter().chain(previous);
+        let mut made: States = states.map(|entry| (entry.revision, entry)).collect();
+        for event in events {
             let revision = event.revision;
-            let event = self.event(event, &mut after);
+            let event = self.event(event, made.remove(&revision));
             let event = event.ok_or_else(|| damaged(&format!("event {revision}")))?;
             self.loaded.events.push(event);
         }
-        self.loaded.events.reverse();
         Ok(())
     }
 
-    fn event(&self, event: PastEvent, after: &mut After) -> Option<(Resource, Arc<Event>)> {
+    fn event(&self, event: PastEvent, made: Option<Arc<Entry>>) -> Option<(Resource, Arc<Event>)> {
         let PastEvent {
             revision,
             resource,
@@ -270,15 +273,13 @@ impl<'a> Reading<'a> {
             is_delete,
             previous,
         } = event;
-        let id = (resource.clone(), key.clone());
-        let made = after.insert(id, previous.clone());
-        let made = made.unwrap_or_else(|| self.loaded.get(&resource, &key));
         let event = match (is_delete, made, previous) {
-            (false, Some(made), previous) if made.revision == revision => {
+            (false, Some(made), previous) if made.key == key => {
                 Event::new(EventKind::Put, made, previous)
             }
             (true, None, Some(previous)) => {
-                let last = Entry::stamped(&key, &previous.doc, revision);
+                let before = previous.clone();
+                let last = Entry::unread(key, revision, move || stamp(before.doc(), revision));
                 Event::new(EventKind::Delete, last, Some(previous))
             }
             _ => return None,
@@ -288,8 +289,21 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// What the next event of every object found.
-type After = HashMap<(Resource, Key), Option<Arc<Entry>>, RandomState>;
+/// States of objects by the revisions that made them.
+type States = HashMap<u64, Arc<Entry>, RandomState>;
+
+/// Reads all parts, which were checked, and returns what goes on with them.
+fn unpack(table: &ReadOnlyTable<u64, &'static [u8]>, source: &Source) -> Result<Packer, OpenError> {
+    let mut unpacker = Unpacker::new();
+    for row in table.iter().map_err(engine)? {
+        let (number, row) = row.map_err(engine)?;
+        let number = number.value();
+        let broken = || damaged(&format!("part {number}"));
+        let part = PartRow::decode(number, row.value()).ok_or_else(broken)?;
+        unpacker.part(number, part).map_err(|_| broken())?;
+    }
+    Ok(source.unpacker.get_or_init(|| unpacker).packer())
+}
 
 /// A store that did not wait for the disk died: revisions up to the reserved one may have been
 /// seen, so the next is above, and nothing is known of what happened in between.
@@ -311,16 +325,4 @@ fn lose_history(
         Ok::<_, redb::Error>(())
     };
     write().map_err(|error| OpenError::Disk(engine(error)))
-}
-
-impl Loaded {
-    fn get(&self, resource: &Resource, key: &Key) -> Option<Arc<Entry>> {
-        let entries = self.objects.get(resource)?;
-        let index = entries.binary_search_by(|entry| entry.key.cmp(key)).ok()?;
-        Some(entries[index].clone())
-    }
-}
-
-fn damaged(what: &str) -> OpenError {
-    OpenError::Damaged(what.to_owned())
 }

@@ -13,6 +13,7 @@ use super::mover::Mover;
 use super::parts::Parts;
 use super::storage::{Files, Length, Storage};
 use super::tables::{Counts, Limits, Move, Tables, check, engine, replay};
+use super::warm::Warm;
 use super::{Backend, Loaded, record};
 use crate::{Commit, DiskError, Durability, OpenError, StoreOptions};
 
@@ -35,14 +36,18 @@ pub(super) fn open(options: &StoreOptions) -> Result<(Box<dyn Backend>, Loaded),
     prepare(&mut tables, &mut loaded, options)?;
     log.clear().map_err(DiskError::from)?;
     let reserved = tables.counts().reserved;
-    let mover = match options.commit {
-        Commit::Inline => Mover::inline(tables),
-        Commit::Thread => Mover::threaded(tables)?,
+    let (mover, warm) = match options.commit {
+        Commit::Inline => (Mover::inline(tables), None),
+        Commit::Thread => {
+            let warm = Warm::start(&loaded).map_err(DiskError::from)?;
+            (Mover::threaded(tables)?, Some(warm))
+        }
     };
     let settings = Settings {
         durability: options.durability,
         segment_bytes: options.segment_bytes,
         tables_len: files.tables_len,
+        warm,
         directory: files.directory,
     };
     Ok((

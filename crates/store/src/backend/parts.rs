@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 use redb::{ReadableTable, Table};
-use windlass_core::{Doc, NewPart, Packer, Unpacker, part_numbers};
+use windlass_core::{Doc, NewPart, Packer, part_numbers};
 
 use super::row::PartRow;
 
@@ -25,9 +25,9 @@ pub(super) struct Parts {
 
 impl Parts {
     /// Goes on with what was read back.
-    pub(super) fn new(unpacker: Unpacker, uses: Uses) -> Self {
+    pub(super) fn new(packer: Packer, uses: Uses) -> Self {
         Self {
-            packer: unpacker.into_packer(),
+            packer,
             uses,
             ..Self::default()
         }

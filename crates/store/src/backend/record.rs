@@ -37,7 +37,7 @@ pub(super) fn encode(writes: &[Write], parts: &mut Parts, row: &mut Vec<u8>) -> 
             continue;
         }
         let expiry = write.expiry.map(|expiry| expiry.wall_micros);
-        let pack = |row: &mut Vec<u8>| parts.pack(&event.entry.doc, row);
+        let pack = |row: &mut Vec<u8>| parts.pack(event.entry.doc(), row);
         let packed = ObjectRow::encode(row, &id, event.revision(), expiry, pack);
         let fresh = parts.keep(packed);
         out.extend(length(fresh.len()));

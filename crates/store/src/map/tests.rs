@@ -7,15 +7,11 @@ use super::*;
 
 fn entry(name: u32, value: i64) -> Arc<Entry> {
     let key = Key::cluster(&format!("{name:05}"));
-    Arc::new(Entry {
-        key,
-        doc: Doc::from(value),
-        revision: 1,
-    })
+    Entry::stamped(&key, &Doc::from(value), 1)
 }
 
 fn content(map: &Map) -> Vec<(String, i64)> {
-    let brief = |entry: &Arc<Entry>| (entry.key.to_string(), entry.doc.as_i64().unwrap());
+    let brief = |entry: &Arc<Entry>| (entry.key.to_string(), entry.doc().as_i64().unwrap());
     map.range("", String::new()).map(brief).collect()
 }
 
@@ -48,8 +44,8 @@ proptest! {
                 Some(value) => (map.insert(entry(name, value)), tree.insert(key.clone(), value)),
                 None => (map.remove(&key), tree.remove(&key)),
             };
-            prop_assert_eq!(before.map(|entry| entry.doc.as_i64().unwrap()), expected);
-            let found = map.get(&key).map(|entry| entry.doc.as_i64().unwrap());
+            prop_assert_eq!(before.map(|entry| entry.doc().as_i64().unwrap()), expected);
+            let found = map.get(&key).map(|entry| entry.doc().as_i64().unwrap());
             prop_assert_eq!(found, tree.get(&key).copied());
         }
         check_shape(&map);

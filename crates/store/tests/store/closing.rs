@@ -155,5 +155,5 @@ async fn a_file_that_is_mostly_empty_is_made_smaller_when_it_is_opened() {
     let after = store.stats().disk_bytes;
     assert!(after < before / 4, "{before} bytes became {after}");
     let left = store.get(&pods(), &key("object-39")).unwrap();
-    assert_eq!(left.doc, large(39));
+    assert_eq!(*left.doc(), large(39));
 }

@@ -72,7 +72,7 @@ async fn child_of_the_kill_test() {
             let name = format!("object-{writer}");
             let start = store
                 .get(&pods(), &key(&name))
-                .map_or(0, |entry| value(&entry.doc));
+                .map_or(0, |entry| value(entry.doc()));
             for value in start + 1.. {
                 let entry = put(&store, &pods(), &name, value).await;
                 tell(&format!("acked {} {name} {value}", entry.revision));

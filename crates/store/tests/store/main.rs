@@ -9,6 +9,7 @@ mod expiry;
 mod kill;
 mod model;
 mod parts;
+mod reopened;
 mod sim_disk;
 mod snapshots;
 mod support;

@@ -226,7 +226,7 @@ impl Run {
     ) -> bool {
         let expected = self.model.value(index, name);
         let decide = |current: Option<&Arc<windlass_store::Entry>>| {
-            let current = current.map(|entry| value(&entry.doc));
+            let current = current.map(|entry| value(entry.doc()));
             assert_eq!(current, expected, "a decision is made on the newest state");
             decide(current)
         };
@@ -316,7 +316,7 @@ impl Run {
                     let before = self.model.at(*resource, revision - 1).get(name).copied();
                     let previous = event.previous.as_ref();
                     assert_eq!(
-                        previous.map(|entry| super::support::value(&entry.doc)),
+                        previous.map(|entry| super::support::value(entry.doc())),
                         before
                     );
                     *delivered = *revision;

@@ -47,7 +47,7 @@ async fn objects_share_what_they_have_in_common() {
     let json: usize = store
         .snapshot(&pods())
         .iter()
-        .map(|entry| entry.doc.to_json().len())
+        .map(|entry| entry.doc().to_json().len())
         .sum();
     drop(store);
     let (parts, objects, bytes) = rows(dir.path());

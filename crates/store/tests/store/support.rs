@@ -52,7 +52,7 @@ pub(crate) async fn delete(store: &Store, resource: &Resource, name: &str) -> Ou
 
 /// Revision, name and value of an event; no value for a deletion.
 pub(crate) fn brief(event: &Event) -> (u64, String, Option<i64>) {
-    let now = (event.kind == EventKind::Put).then(|| value(&event.entry.doc));
+    let now = (event.kind == EventKind::Put).then(|| value(event.entry.doc()));
     (event.revision(), event.key().name().to_owned(), now)
 }
 
@@ -65,6 +65,6 @@ pub(crate) fn drain(watch: &mut Watch) -> Vec<(u64, String, Option<i64>)> {
 
 /// Names and values of a resource in order.
 pub(crate) fn content<'a>(entries: impl IntoIterator<Item = &'a Arc<Entry>>) -> Vec<(String, i64)> {
-    let brief = |entry: &Arc<Entry>| (entry.key.name().to_owned(), value(&entry.doc));
+    let brief = |entry: &Arc<Entry>| (entry.key.name().to_owned(), value(entry.doc()));
     entries.into_iter().map(brief).collect()
 }

@@ -18,7 +18,7 @@ async fn count_up(store: Store, writer: usize) -> Vec<u64> {
     for write in 0..WRITES {
         let name = NAMES[(writer + write) % NAMES.len()];
         let next = |current: Option<&std::sync::Arc<windlass_store::Entry>>| {
-            let before = current.map_or(0, |entry| value(&entry.doc));
+            let before = current.map_or(0, |entry| value(entry.doc()));
             Ok::<_, ()>(Change::put(object(name, before + 1)))
         };
         let outcome = store.update(&pods(), &key(name), next).await.unwrap();
@@ -78,7 +78,7 @@ async fn check(store: Store) {
     let sum: i64 = store
         .snapshot(&pods())
         .iter()
-        .map(|entry| value(&entry.doc))
+        .map(|entry| value(entry.doc()))
         .sum();
     assert_eq!(sum, total as i64, "no update was lost");
 }

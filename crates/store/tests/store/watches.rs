@@ -42,7 +42,7 @@ async fn an_event_tells_the_state_before() {
     assert!(watch.next().await.unwrap().previous.is_none());
     for before in [1, 2] {
         let event = watch.next().await.unwrap();
-        assert_eq!(value(&event.previous.as_ref().unwrap().doc), before);
+        assert_eq!(value(event.previous.as_ref().unwrap().doc()), before);
     }
 }
 

@@ -20,7 +20,7 @@ async fn the_first_write_gets_revision_two_and_all_resources_share_the_counter()
 async fn a_written_object_carries_its_revision() {
     let store = memory();
     let entry = put(&store, &pods(), "a", 1).await;
-    assert_eq!(entry.doc.str_at("/metadata/resourceVersion"), "2");
+    assert_eq!(entry.doc().str_at("/metadata/resourceVersion"), "2");
     assert_eq!(store.get(&pods(), &key("a")), Some(entry));
 }
 
@@ -31,8 +31,8 @@ async fn a_put_that_changes_nothing_takes_no_revision_and_makes_no_event() {
     let mut watch = store.watch(&pods(), store.revision()).unwrap();
     for doc in [
         object("a", 1),
-        first.doc.clone(),
-        first.doc.with("/metadata/resourceVersion", "99").unwrap(),
+        first.doc().clone(),
+        first.doc().with("/metadata/resourceVersion", "99").unwrap(),
     ] {
         let change = |_: Option<&_>| Ok::<_, Infallible>(Change::put(doc));
         let outcome = store.update(&pods(), &key("a"), change).await.unwrap();
@@ -65,8 +65,8 @@ async fn a_deletion_takes_a_revision_and_tells_the_last_state() {
     let Outcome::Deleted(last) = delete(&store, &pods(), "a").await else {
         panic!("not deleted")
     };
-    assert_eq!((last.revision, value(&last.doc)), (3, 1));
-    assert_eq!(last.doc.str_at("/metadata/resourceVersion"), "3");
+    assert_eq!((last.revision, value(last.doc())), (3, 1));
+    assert_eq!(last.doc().str_at("/metadata/resourceVersion"), "3");
     assert_eq!(store.get(&pods(), &key("a")), None);
     assert_eq!(delete(&store, &pods(), "a").await, Outcome::Unchanged(None));
     assert_eq!(store.revision(), 3);
@@ -95,7 +95,7 @@ async fn a_document_without_metadata_is_kept_as_it_is() {
         let name = format!("object-{index}");
         let change = |_: Option<&_>| Ok::<_, Infallible>(Change::put(doc.clone()));
         store.update(&pods(), &key(&name), change).await.unwrap();
-        assert_eq!(store.get(&pods(), &key(&name)).unwrap().doc, doc);
+        assert_eq!(*store.get(&pods(), &key(&name)).unwrap().doc(), doc);
     }
 }
 

@@ -30,7 +30,7 @@ fn round_trip(docs: &[Doc]) -> (Vec<Vec<u8>>, Vec<NewPart>) {
     }
     let mut unpacker = Unpacker::new();
     for part in &parts {
-        unpacker.part(part.number, &part.bytes, |_| {}).unwrap();
+        unpacker.part(part.number, &part.bytes).unwrap();
     }
     for (doc, row) in docs.iter().zip(&rows) {
         assert_eq!(unpacker.doc(row).as_ref(), Ok(doc));
@@ -102,7 +102,7 @@ fn forgotten_part_is_not_referred_to() {
     packer.pack(&pod(3), &mut row, &mut later);
     let mut unpacker = Unpacker::new();
     for part in &later {
-        unpacker.part(part.number, &part.bytes, |_| {}).unwrap();
+        unpacker.part(part.number, &part.bytes).unwrap();
     }
     assert_eq!(unpacker.doc(&row), Ok(pod(3)));
 }
@@ -113,9 +113,9 @@ fn packer_goes_on_with_the_parts_that_were_read() {
     let (rows, parts) = round_trip(&docs);
     let mut unpacker = Unpacker::new();
     for part in &parts {
-        unpacker.part(part.number, &part.bytes, |_| {}).unwrap();
+        unpacker.part(part.number, &part.bytes).unwrap();
     }
-    let mut packer = unpacker.into_packer();
+    let mut packer = unpacker.packer();
     let (mut row, mut later) = (Vec::new(), Vec::new());
     packer.pack(&docs[2], &mut row, &mut later);
     assert_eq!(row, rows[2]);
@@ -130,33 +130,48 @@ fn packer_goes_on_with_the_parts_that_were_read() {
 fn damaged_bytes_are_refused_or_read_as_something() {
     let docs: Vec<Doc> = (0..3).map(pod).collect();
     let (rows, parts) = round_trip(&docs);
-    let mut unpacker = Unpacker::new();
+    let (mut unpacker, mut checker) = (Unpacker::new(), Checker::new());
     for part in &parts {
-        unpacker.part(part.number, &part.bytes, |_| {}).unwrap();
+        for bit in 0..part.bytes.len() * 8 {
+            let mut bytes = part.bytes.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            let checked = checker.part(part.number, &bytes, drop);
+            let read = unpacker.part(part.number, &bytes);
+            assert_eq!(checked.is_ok(), read.is_ok(), "{bytes:?}");
+        }
+        unpacker.part(part.number, &part.bytes).unwrap();
+        checker.part(part.number, &part.bytes, drop).unwrap();
     }
+    let same = |row: &[u8]| {
+        let mut found = Vec::new();
+        let (read, checked) = (
+            unpacker.doc(row),
+            checker.doc(row, |number| found.push(number)),
+        );
+        assert_eq!(checked.is_ok(), read.is_ok(), "{row:?}");
+        if checked.is_ok() {
+            assert_eq!(found, numbers(row));
+        }
+        read
+    };
     for row in &rows {
+        assert!(same(row).is_ok());
         for len in 0..row.len() {
-            assert!(unpacker.doc(&row[..len]).is_err());
+            assert!(same(&row[..len]).is_err());
         }
         for bit in 0..row.len() * 8 {
             let mut row = row.clone();
             row[bit / 8] ^= 1 << (bit % 8);
-            // Neither may panic; what it reads is up to the checksum of the row.
-            let _ = (unpacker.doc(&row), part_numbers(&row, drop));
+            // None may panic; what it reads is up to the checksum of the row.
+            let _ = (same(&row), part_numbers(&row, drop));
         }
     }
-    assert_eq!(
-        unpacker.doc(&[tag::NULL, tag::NULL]),
-        Err(UnpackError::Long)
-    );
-    assert_eq!(unpacker.doc(&[tag::PART, 99]), Err(UnpackError::Part(99)));
-    assert_eq!(unpacker.doc(&[tag::KEYS]), Err(UnpackError::Tag(tag::KEYS)));
-    assert_eq!(
-        unpacker.doc(&[tag::ARRAY, 0xff, 0x7f]),
-        Err(UnpackError::Short)
-    );
+    assert_eq!(same(&[tag::NULL, tag::NULL]), Err(UnpackError::Long));
+    assert_eq!(same(&[tag::PART, 99]), Err(UnpackError::Part(99)));
+    assert_eq!(same(&[tag::KEYS]), Err(UnpackError::Tag(tag::KEYS)));
+    assert_eq!(same(&[tag::ARRAY, 0xff, 0x7f]), Err(UnpackError::Short));
     let deep = [[tag::ARRAY, 1]; 100_000].concat();
-    assert_eq!(unpacker.doc(&deep), Err(UnpackError::Depth));
+    assert_eq!(same(&deep), Err(UnpackError::Depth));
     let unsorted = [tag::OBJECT, 2, 1, b'b', 1, b'a', tag::NULL, tag::NULL];
-    assert_eq!(unpacker.doc(&unsorted), Err(UnpackError::Keys));
+    assert_eq!(same(&unsorted), Err(UnpackError::Keys));
 }

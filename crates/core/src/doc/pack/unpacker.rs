@@ -6,13 +6,10 @@ use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 
 use super::bytes::Reader;
-use super::{Packer, Part, tag};
+use super::{DEPTH_LIMIT, Packer, Part, end, tag};
 use crate::doc::node::Shape;
 use crate::doc::short::ShortStr;
 use crate::doc::{Array, Doc, Object, Repr, Str};
-
-/// Deeper than any document that was parsed, because patches can nest what was nested.
-const DEPTH_LIMIT: usize = 4 * crate::doc::DEPTH_LIMIT;
 
 /// Values that most documents hold at a time while they are read.
 const VALUES: usize = 64;
@@ -70,14 +67,8 @@ impl Unpacker {
         Self::default()
     }
 
-    /// Takes up a part. Those that it refers to must have come before; `found` is called with the
-    /// number of each, as often as it does.
-    pub fn part(
-        &mut self,
-        number: u64,
-        bytes: &[u8],
-        found: impl FnMut(u64),
-    ) -> Result<(), UnpackError> {
+    /// Takes up a part. Those that it refers to must have come before.
+    pub fn part(&mut self, number: u64, bytes: &[u8]) -> Result<(), UnpackError> {
         let part = match bytes.split_first() {
             Some((&tag::KEYS, keys)) => {
                 let mut reader = Reader(keys);
@@ -85,7 +76,7 @@ impl Unpacker {
                 end(&reader)?;
                 Part::Keys(shape)
             }
-            _ => Part::Value(self.doc_and_parts(bytes, found)?),
+            _ => Part::Value(self.doc(bytes)?),
         };
         self.parts.insert(number, part);
         Ok(())
@@ -93,17 +84,10 @@ impl Unpacker {
 
     /// Reads a document back.
     pub fn doc(&self, bytes: &[u8]) -> Result<Doc, UnpackError> {
-        self.doc_and_parts(bytes, |_| {})
-    }
-
-    /// Reads a document back and calls with the number of every part that it refers to, as often
-    /// as it does.
-    pub fn doc_and_parts(&self, bytes: &[u8], found: impl FnMut(u64)) -> Result<Doc, UnpackError> {
         let mut reading = Reading {
             parts: &self.parts,
             reader: Reader(bytes),
             values: Vec::with_capacity(VALUES),
-            found,
         };
         reading.value(DEPTH_LIMIT)?;
         end(&reading.reader)?;
@@ -112,23 +96,21 @@ impl Unpacker {
 
     /// A packer that goes on with the parts that were read.
     #[must_use]
-    pub fn into_packer(self) -> Packer {
-        Packer::with_parts(self.parts)
+    pub fn packer(&self) -> Packer {
+        Packer::with_parts(self.parts.clone())
     }
 }
 
 /// A document that is being read.
-struct Reading<'a, F> {
+struct Reading<'a> {
     parts: &'a Parts,
     reader: Reader<'a>,
     /// What is inside of the arrays and objects that are not complete yet, innermost last: one
     /// allocation for all of them.
     values: Vec<Doc>,
-    /// Called with every part that is referred to.
-    found: F,
 }
 
-impl<F: FnMut(u64)> Reading<'_, F> {
+impl Reading<'_> {
     /// Reads a value and puts it last. It is made where it stays: to hand it out and put it there
     /// would take as long as to read it.
     fn value(&mut self, depth: usize) -> Result<(), UnpackError> {
@@ -153,7 +135,6 @@ impl<F: FnMut(u64)> Reading<'_, F> {
             }
             tag::SHAPED => {
                 let number = self.reader.varint()?;
-                (self.found)(number);
                 return match self.parts.get(&number) {
                     Some(Part::Keys(shape)) => self.object(shape, depth),
                     _ => Err(UnpackError::Part(number)),
@@ -161,7 +142,6 @@ impl<F: FnMut(u64)> Reading<'_, F> {
             }
             tag::PART => {
                 let number = self.reader.varint()?;
-                (self.found)(number);
                 match self.parts.get(&number) {
                     Some(Part::Value(doc)) => doc.clone(),
                     _ => return Err(UnpackError::Part(number)),
@@ -209,37 +189,6 @@ impl fmt::Debug for Unpacker {
     }
 }
 
-/// Calls back with the number of every part that a document or a part refers to, as often as it
-/// does.
-pub fn part_numbers(bytes: &[u8], mut found: impl FnMut(u64)) -> Result<(), UnpackError> {
-    if bytes.first() == Some(&tag::KEYS) {
-        return Ok(());
-    }
-    let mut reader = Reader(bytes);
-    // Values stand one after the other, whatever is inside of what.
-    while !reader.0.is_empty() {
-        match reader.byte()? {
-            tag::NULL | tag::FALSE | tag::TRUE => {}
-            tag::INT | tag::UINT | tag::ARRAY => drop(reader.varint()?),
-            tag::FLOAT => drop(reader.take(size_of::<f64>())?),
-            tag::STRING => skip_string(&mut reader)?,
-            tag::OBJECT => {
-                for _ in 0..reader.count()? {
-                    skip_string(&mut reader)?;
-                }
-            }
-            tag::SHAPED | tag::PART => found(reader.varint()?),
-            tag => return Err(UnpackError::Tag(tag)),
-        }
-    }
-    Ok(())
-}
-
-fn skip_string(reader: &mut Reader<'_>) -> Result<(), UnpackError> {
-    let len = reader.count()?;
-    reader.take(len).map(drop)
-}
-
 fn shape(reader: &mut Reader<'_>) -> Result<Shape, UnpackError> {
     let count = reader.count()?;
     let keys = (0..count).map(|_| reader.string().map(Str::new));
@@ -248,11 +197,4 @@ fn shape(reader: &mut Reader<'_>) -> Result<Shape, UnpackError> {
         return Err(UnpackError::Keys);
     }
     Ok(Shape::new(&keys))
-}
-
-fn end(reader: &Reader<'_>) -> Result<(), UnpackError> {
-    if reader.0.is_empty() {
-        return Ok(());
-    }
-    Err(UnpackError::Long)
 }

@@ -46,7 +46,7 @@ impl ListBody {
             items: self
                 .entries
                 .iter()
-                .map(|entry| self.resource.view(&entry.doc))
+                .map(|entry| self.resource.view(entry.doc()))
                 .collect(),
             metadata: self.metadata,
         }
@@ -99,7 +99,7 @@ impl ListBody {
 
     /// Items of built-in kinds do not carry their type.
     fn write_item(&mut self, out: &mut Vec<u8>) {
-        let object = self.resource.view(&self.entries[self.written].doc);
+        let object = self.resource.view(self.entries[self.written].doc());
         match object.as_object() {
             Some(fields) if !self.resource.is_custom => {
                 let is_wanted = |key: &str| key != "kind" && key != "apiVersion";
