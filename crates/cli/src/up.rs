@@ -18,6 +18,10 @@ use crate::demo;
 use crate::serve::{self, Serving};
 use crate::shutdown::Signals;
 
+/// Sets and Deployments that are worked on at the same time: their writes wait for the disk
+/// together. There is no network between them and the server that many could overrun.
+const WORKERS: usize = 20;
+
 /// Options of `up`.
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
@@ -126,6 +130,8 @@ fn settings(arguments: &Arguments, serving: &Serving) -> Settings {
     settings.root_ca.root_ca.clone_from(&serving.authority);
     // There is no other API server that would have to hear of the deletion first.
     settings.namespace.grace = Duration::ZERO;
+    settings.replicaset.workers = WORKERS;
+    settings.deployment.workers = WORKERS;
     settings
 }
 
