@@ -47,7 +47,8 @@ pub struct Sweep {
 }
 
 impl Store {
-    /// Opens a store and reads everything it holds. Blocks while it reads.
+    /// Opens a store and checks everything it holds. Blocks while it does. Documents are put
+    /// together later, by whoever asks first or by a thread.
     ///
     /// # Errors
     /// When the place is in use, damaged, of a newer format, or the disk fails.
