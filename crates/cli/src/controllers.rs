@@ -70,10 +70,11 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     })
 }
 
-/// Half of the processors, for which the API server is the better use where it runs beside.
+/// A quarter of the processors, and one at least: the API server is the better use for the others
+/// where it runs beside, and only a single thread can rest.
 fn threads() -> usize {
     let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    (processors / 2).clamp(1, THREADS_LIMIT)
+    (processors / 4).clamp(1, THREADS_LIMIT)
 }
 
 fn explain(error: BuildError) -> anyhow::Error {
