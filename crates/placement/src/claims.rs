@@ -9,8 +9,8 @@
 //! through; `resource_claim_pod` holds pods, whose claims are made and recorded. Both read caches
 //! that show the controller's own writes, because the runtime holds a key back until they do.
 
+mod consumer;
 mod create;
-mod deleted;
 mod keys;
 mod lookup;
 mod metrics;
@@ -22,11 +22,10 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use windlass_cache::Lister;
-use windlass_core::{GroupVersion, Gvr};
-use windlass_runtime::{Controller, EventRecorder, Manager, ResourceKind};
+use windlass_core::{GroupVersion, Gvr, Uid};
+use windlass_runtime::{Controller, EventRecorder, Manager, Recent, ResourceKind};
 
-use deleted::DeletedUids;
-pub use deleted::{Consumer, DELETED_UIDS_LIMIT};
+pub use consumer::{Consumer, DELETED_UIDS_LIMIT};
 pub use lookup::{
     ClaimName, NameError, NotForPod, claim_name, consumer_of, is_allocated, is_for_pod,
     is_pod_done, is_reserved_for, must_be_for_pod,
@@ -101,7 +100,7 @@ pub(crate) struct Claims {
     claims: Lister,
     templates: Lister,
     /// UIDs of pods that were seen to go. Written by the handler of pods, read by claims.
-    deleted: Mutex<DeletedUids>,
+    deleted: Mutex<Recent<Uid>>,
     recorder: EventRecorder,
     options: Options,
 }
@@ -145,7 +144,7 @@ impl Claims {
             pods: pods.lister(),
             claims: claims.lister(),
             templates: informer(&template_kind()).lister(),
-            deleted: Mutex::new(DeletedUids::new(options.deleted_uids_limit)),
+            deleted: Mutex::new(Recent::new(options.deleted_uids_limit)),
             recorder: manager.recorder(COMPONENT),
             options: options.clone(),
         }

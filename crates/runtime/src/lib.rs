@@ -48,6 +48,7 @@ mod metrics;
 mod parallel;
 mod pod_control;
 mod pods;
+mod recent;
 mod ref_manager;
 mod shutdown;
 mod slow_start;
@@ -91,6 +92,7 @@ pub use pods::{
     DeletionRank, POD_DELETION_COST, is_pod_active, is_pod_available, is_pod_claimed, is_pod_ready,
     is_pod_terminal, is_pod_terminating, pod_available_in,
 };
+pub use recent::Recent;
 pub use ref_manager::{ClaimError, Claimed, RefManager};
 pub use shutdown::Shutdown;
 pub use slow_start::{SlowStart, slow_start};

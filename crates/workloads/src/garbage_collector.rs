@@ -14,7 +14,6 @@
 //! the graph, as of the moment when its deletion began (`settle`): a watch that lags would else
 //! leave dependents to be deleted that should have been kept.
 
-mod absent;
 mod collector;
 mod delete;
 mod graph;

@@ -84,7 +84,7 @@ impl Claims {
             .get(&pod.meta().key())
             .is_none_or(|cached| cached.uid() != uid);
         if is_gone {
-            self.deleted.lock().add(uid);
+            self.deleted.lock().add(&uid);
         }
         if is_gone || is_pod_done(pod) {
             return named_claims(pod).collect();

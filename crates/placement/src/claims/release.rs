@@ -46,7 +46,7 @@ impl Claims {
             return Ok(Consumer::Other);
         }
         let uid = Uid::from(consumer.str_at("/uid"));
-        if self.deleted.lock().has(&uid) {
+        if self.deleted.lock().contains(&uid) {
             return Ok(Consumer::SeenDeleted);
         }
         let (namespace, name) = (claim.meta().namespace(), consumer.str_at("/name"));

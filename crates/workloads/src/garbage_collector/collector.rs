@@ -18,11 +18,10 @@ use tokio::{
 use windlass_client::{DynamicApi, DynamicClient, Error, RateLimit, RestClient};
 use windlass_core::{Doc, Env, GroupResource, Gvr, Str};
 use windlass_queue::WorkQueue;
-use windlass_runtime::{EventRecorder, EventType, Manager, Reference, Shutdown};
+use windlass_runtime::{EventRecorder, EventType, Manager, Recent, Reference, Shutdown};
 
 use super::{
     NAME, Options,
-    absent::{ABSENT_LIMIT, AbsentOwners},
     graph::{Effects, Graph},
     identity::{Identity, Owner},
     metrics::Metrics,
@@ -38,6 +37,9 @@ const INITIAL_SYNC_TIMEOUT: Duration = Duration::from_secs(30);
 /// The garbage collector sends twice as many requests as other controllers may.
 const QPS_FACTOR: f64 = 2.0;
 
+/// How many owners that do not exist are remembered, as upstream does.
+const ABSENT_LIMIT: usize = 500;
+
 /// The garbage collector.
 pub(super) struct Collector {
     pub(super) client: RestClient,
@@ -45,7 +47,9 @@ pub(super) struct Collector {
     pub(super) ignored: BTreeSet<GroupResource>,
     recorder: EventRecorder,
     pub(super) graph: Mutex<Graph>,
-    pub(super) absent: Mutex<AbsentOwners>,
+    /// Owners that are known not to exist, so that each is looked for once and not for each of its
+    /// dependents. A UID never comes back, so that nothing in here can become wrong.
+    pub(super) absent: Mutex<Recent<Identity>>,
     /// UIDs of nodes to look at.
     pub(super) to_delete: WorkQueue<Str>,
     /// UIDs of nodes whose dependents are to forget them.
@@ -98,7 +102,7 @@ impl Collector {
             ignored: options.ignored.clone(),
             recorder: manager.recorder(NAME),
             graph: Mutex::default(),
-            absent: Mutex::new(AbsentOwners::new(ABSENT_LIMIT)),
+            absent: Mutex::new(Recent::new(ABSENT_LIMIT)),
             to_delete: queue("garbage_collector_attempt_to_delete"),
             to_orphan: queue("garbage_collector_attempt_to_orphan"),
             served: RwLock::default(),
@@ -156,7 +160,7 @@ impl Collector {
         if !effects.absent.is_empty() {
             // First of all: whoever is checked next finds it here.
             let mut absent = self.absent.lock();
-            effects.absent.into_iter().for_each(|it| absent.add(it));
+            effects.absent.iter().for_each(|it| absent.add(it));
         }
         for uid in effects.check {
             self.to_delete.add(uid);

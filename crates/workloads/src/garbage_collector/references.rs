@@ -71,7 +71,7 @@ impl Collector {
             cluster
         };
         let Some(live) = self.live(&identity).await? else {
-            self.absent.lock().add(identity);
+            self.absent.lock().add(&identity);
             return Ok(State::Dangling);
         };
         let is_waiting = Deletion::of(live.meta()).is_foreground();
