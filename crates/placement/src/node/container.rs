@@ -61,7 +61,7 @@ fn status(pod: &Doc, container: &Doc, sort: Sort, run: &Run, does: &Behaviour) -
         .past
         .filter(|_| sort != Sort::Init && restarts > 0 && !is_over(run));
     let last =
-        last.map(|past| terminated(past, reason_of(past.exit_code), &id_before(pod, name, run)));
+        last.map(|past| terminated(past, reason_of(past.exit_code), &last_id(pod, name, run)));
     let mut fields = vec![
         ("name", Doc::from(name)),
         ("image", container.at("/image").clone()),
@@ -176,8 +176,12 @@ fn terminated(past: PastRun, reason: &str, id: &str) -> Doc {
     } })
 }
 
-fn id_before(pod: &Doc, name: &str, run: &Run) -> String {
-    id(pod, name, run.restarts - 1)
+/// The id of the container that ended last.
+fn last_id(pod: &Doc, name: &str, run: &Run) -> String {
+    match run.stage {
+        Stage::BackOff => id(pod, name, run.restarts),
+        _ => id(pod, name, run.restarts - 1),
+    }
 }
 
 /// The id of a container: 64 digits that repeat for the same pod, container and restart.

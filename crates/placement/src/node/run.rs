@@ -55,6 +55,7 @@ pub(super) struct Run {
     since: Instant,
     /// When the pod came to the node.
     came: Instant,
+    /// How often the containers were started again.
     pub(super) restarts: i64,
     pub(super) started: Time,
     pub(super) past: Option<PastRun>,
@@ -190,7 +191,10 @@ impl Run {
                 self.stage = Stage::Running { is_ready: true };
             }
             Stage::Running { .. } => self.exit(pod, does, now, wall),
-            Stage::BackOff => self.start(does, now, wall),
+            Stage::BackOff => {
+                self.restarts += 1;
+                self.start(does, now, wall);
+            }
             Stage::Creating | Stage::Ended(_) => {}
         }
     }
@@ -206,7 +210,6 @@ impl Run {
             ("Never", _) | ("OnFailure", 0) => self.end(Ending::Exited(code), code, now, wall),
             _ => {
                 self.note(code, wall);
-                self.restarts += 1;
                 self.enter(Stage::BackOff, now);
             }
         }
@@ -228,11 +231,12 @@ impl Run {
         }
     }
 
+    /// How long containers that have exited wait before they are started again.
     pub(super) fn restart_delay(&self) -> Duration {
         match u32::try_from(self.restarts).unwrap_or(u32::MAX) {
-            0 | 1 => Duration::ZERO,
+            0 => Duration::ZERO,
             count => {
-                let factor = 1_u32.checked_shl(count - 2).unwrap_or(u32::MAX);
+                let factor = 1_u32.checked_shl(count - 1).unwrap_or(u32::MAX);
                 RESTART_DELAY_MIN
                     .saturating_mul(factor.max(1))
                     .min(RESTART_DELAY_MAX)
