@@ -8,11 +8,12 @@
 )]
 
 use std::convert::Infallible;
+use std::sync::Arc;
 
 use windlass_bench::corpus::Corpus;
 use windlass_bench::meter;
 use windlass_core::{Env, Key, ParseOptions, Parser};
-use windlass_store::{Change, Durability, Resource, Store, StoreOptions};
+use windlass_store::{Change, Durability, Entry, Resource, Store, StoreOptions};
 
 /// How often the store is opened.
 const ROUNDS: usize = 5;
@@ -30,13 +31,18 @@ fn main() {
     for _ in 0..ROUNDS {
         let (wall, cpu) = (meter::wall(), meter::cpu());
         let store = Store::open(options.clone()).unwrap();
-        let (wall, cpu) = (meter::wall() - wall, meter::cpu() - cpu);
+        let (open, open_cpu) = (meter::wall() - wall, meter::cpu() - cpu);
+        let pods = store.snapshot(&Resource::new("", "pods"));
+        let named = |entry: &&Arc<Entry>| !entry.doc().str_at("/metadata/name").is_empty();
+        let read = pods.iter().filter(named).count();
+        let (all, all_cpu) = (meter::wall() - wall, meter::cpu() - cpu);
         println!(
-            "{} pods in {} MB: {} ms, {} ms CPU",
-            store.snapshot(&Resource::new("", "pods")).len(),
+            "{} MB: open after {} ms ({} ms CPU), {read} pods read after {} ms ({} ms CPU)",
             store.stats().disk_bytes >> 20,
-            wall.as_millis(),
-            cpu.as_millis(),
+            open.as_millis(),
+            open_cpu.as_millis(),
+            all.as_millis(),
+            all_cpu.as_millis(),
         );
     }
 }
