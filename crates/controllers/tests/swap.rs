@@ -6,6 +6,8 @@
     reason = "a helper of a test may fail as the test itself"
 )]
 
+#[path = "support/hand_scripts.rs"]
+mod hand_scripts;
 #[path = "support/hard_scripts.rs"]
 mod hard_scripts;
 #[path = "support/kubelet.rs"]
@@ -14,6 +16,10 @@ mod kubelet;
 mod normal;
 #[path = "support/odd_scripts.rs"]
 mod odd_scripts;
+#[path = "support/rare_owner_scripts.rs"]
+mod rare_owner_scripts;
+#[path = "support/rare_scripts.rs"]
+mod rare_scripts;
 #[path = "support/scripts.rs"]
 mod scripts;
 #[path = "support/stage.rs"]
@@ -60,7 +66,15 @@ async fn run_ours(server: &ControlPlane) -> (Stage, Running) {
 async fn play(server: &ControlPlane, controllers: Controllers) -> BTreeMap<&'static str, String> {
     let mut pictures = BTreeMap::new();
     // Not all at once: whoever waits asks the server again and again.
-    for scripts in [scripts::all(), hard_scripts::all(), odd_scripts::all()] {
+    for scripts in [
+        scripts::all(),
+        hard_scripts::all(),
+        odd_scripts::all(),
+        rare_scripts::all(),
+        hand_scripts::all(),
+        rare_owner_scripts::all(),
+        rare_owner_scripts::alone(),
+    ] {
         pictures.extend(play_all(server, controllers, scripts).await);
     }
     pictures
@@ -122,7 +136,7 @@ async fn scripts_end_alike_with_their_controllers_and_with_ours() {
         .controller_manager_flag("--kube-api-burst=1000");
     let server = ControlPlane::start(&options).unwrap();
     let theirs = play(&server, Controllers::Others).await;
-    assert_eq!(ours.len(), 66);
+    assert_eq!(ours.len(), 115);
     assert_eq!(theirs.len(), ours.len());
     let mut different = Vec::new();
     for (name, theirs) in &theirs {

@@ -18,8 +18,8 @@ use crate::{
     },
 };
 
-const NAMESPACES: Gvr = Gvr::constant("", "v1", "namespaces");
-const HELD: &str = "example.com/held";
+pub(crate) const NAMESPACES: Gvr = Gvr::constant("", "v1", "namespaces");
+pub(crate) const HELD: &str = "example.com/held";
 
 /// The scripts by name.
 pub(crate) fn all() -> Vec<(&'static str, Script)> {
@@ -47,7 +47,7 @@ pub(crate) fn all() -> Vec<(&'static str, Script)> {
     ]
 }
 
-async fn delete(stage: &Stage, object: &Doc, propagation: Propagation) {
+pub(crate) async fn delete(stage: &Stage, object: &Doc, propagation: Propagation) {
     stage.cluster.delete(object, propagation).await;
 }
 
@@ -386,17 +386,17 @@ async fn deployment_in_the_foreground(stage: &Stage) {
         .await;
 }
 
-fn map(name: &str) -> Doc {
+pub(crate) fn map(name: &str) -> Doc {
     doc!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name } })
 }
 
-fn owned(name: &str, references: Vec<Doc>) -> Doc {
+pub(crate) fn owned(name: &str, references: Vec<Doc>) -> Doc {
     map(name)
         .with("/metadata/ownerReferences", references)
         .unwrap()
 }
 
-fn blocking(owner: &Doc) -> Doc {
+pub(crate) fn blocking(owner: &Doc) -> Doc {
     owner_ref(owner, false)
         .with("/blockOwnerDeletion", true)
         .unwrap()

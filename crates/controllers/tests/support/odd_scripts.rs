@@ -16,7 +16,7 @@ use crate::{
     },
 };
 
-const CONTROLLERS: Gvr = Gvr::constant("", "v1", "replicationcontrollers");
+pub(crate) const CONTROLLERS: Gvr = Gvr::constant("", "v1", "replicationcontrollers");
 const NAMESPACES: Gvr = Gvr::constant("", "v1", "namespaces");
 const HASH: &str = "pod-template-hash";
 const HELD: &str = "example.com/held";
@@ -54,7 +54,7 @@ pub(crate) fn all() -> Vec<(&'static str, Script)> {
 }
 
 /// Waits until the controller has seen the newest Deployment and has nothing to do.
-async fn until_observed(stage: &Stage, name: &str) {
+pub(crate) async fn until_observed(stage: &Stage, name: &str) {
     stage
         .until(async |s| {
             let found = s.get(&DEPLOYMENTS, name).await;

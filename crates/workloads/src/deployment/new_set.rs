@@ -5,7 +5,7 @@ use windlass_core::{Doc, Object, OwnerRef, doc, names};
 use windlass_runtime::{Error, EventType, Result, is_namespace_terminating};
 
 use super::{
-    annotations::{self, REVISION},
+    annotations::{self, REVISION, REVISION_HISTORY},
     conditions::{Conditions, News, PROGRESSING},
     limits, progress,
     rollout::Rollout,
@@ -39,13 +39,9 @@ impl Rollout<'_> {
             self.sets[at] = Set::new(updated);
         }
         let set = &self.sets[at];
-        let revision = set
-            .doc()
-            .meta()
-            .annotation(REVISION)
-            .unwrap_or("")
-            .to_owned();
-        let conditions = self.with_found(set.name(), &revision);
+        let revision = set.doc().meta().annotation(REVISION);
+        let revision = revision.unwrap_or("").to_owned();
+        let conditions = self.with_found(set, &revision);
         self.write_revision(&revision, conditions).await
     }
 
@@ -69,15 +65,18 @@ impl Rollout<'_> {
     /// The conditions, with the news that the current set was found where that is news: nothing is
     /// known about the progress, or a rollout begins that was not announced when its set was made.
     /// Whoever made it may have crashed then, and what is said of the progress is about the
-    /// rollout before: its deadline would never pass.
-    fn with_found(&self, name: &str, revision: &str) -> Conditions {
+    /// rollout before: its deadline would never pass. A set that had another revision before was
+    /// gone back to: nobody announces that.
+    fn with_found(&self, set: &Set, revision: &str) -> Conditions {
         let mut conditions = Conditions::of(&self.deployment);
         let is_unknown = conditions.get(PROGRESSING).is_none();
-        let is_of_former = conditions.reason(PROGRESSING) == progress::COMPLETE
+        let was_made_for_it = set.doc().meta().annotation(REVISION_HISTORY).is_none();
+        let is_of_former = was_made_for_it
+            && conditions.reason(PROGRESSING) == progress::COMPLETE
             && self.deployment.meta().annotation(REVISION) != Some(revision)
             && self.old_sets().any(|set| set.most_replicas() > 0);
         if (is_unknown || is_of_former) && progress::deadline(&self.deployment).is_some() {
-            let message = format!("Found new replica set {name:?}");
+            let message = format!("Found new replica set {:?}", set.name());
             let news = progressing("FoundNewReplicaSet", &message);
             conditions.set(news, self.cx.env().now());
         }
