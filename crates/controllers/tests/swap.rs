@@ -16,6 +16,8 @@ mod kubelet;
 mod normal;
 #[path = "support/odd_scripts.rs"]
 mod odd_scripts;
+#[path = "support/quota_scripts.rs"]
+mod quota_scripts;
 #[path = "support/rare_owner_scripts.rs"]
 mod rare_owner_scripts;
 #[path = "support/rare_scripts.rs"]
@@ -136,7 +138,7 @@ async fn scripts_end_alike_with_their_controllers_and_with_ours() {
         .controller_manager_flag("--kube-api-burst=1000");
     let server = ControlPlane::start(&options).unwrap();
     let theirs = play(&server, Controllers::Others).await;
-    assert_eq!(ours.len(), 115);
+    assert_eq!(ours.len(), 121);
     assert_eq!(theirs.len(), ours.len());
     let mut different = Vec::new();
     for (name, theirs) in &theirs {
@@ -146,4 +148,38 @@ async fn scripts_end_alike_with_their_controllers_and_with_ours() {
         }
     }
     assert!(different.is_empty(), "{}", different.join("\n"));
+}
+
+#[tokio::test]
+async fn quotas_are_counted_alike() {
+    let Some(bare) = windlass_envtest::real_server() else {
+        return;
+    };
+    let ours = count(bare, Controllers::Ours).await;
+    let options = Options::default().controllers(["resourcequota-controller"]);
+    let server = ControlPlane::start(&options).unwrap();
+    let theirs = count(&server, Controllers::Others).await;
+    assert_eq!(theirs.len(), quota_scripts::all().len());
+    for (name, theirs) in &theirs {
+        let ours = &ours[name];
+        assert!(
+            ours == theirs,
+            "{name}\n{}",
+            normal::difference(theirs, ours)
+        );
+    }
+}
+
+/// What the quotas of every script say.
+async fn count(server: &ControlPlane, controllers: Controllers) -> BTreeMap<&'static str, String> {
+    let mut pictures = BTreeMap::new();
+    for (name, script) in quota_scripts::all() {
+        let stage = Stage::on(server, name, controllers).await;
+        if controllers == Controllers::Ours {
+            quota_scripts::run(&stage);
+        }
+        script(&stage).await;
+        pictures.insert(name, quota_scripts::picture(&stage).await);
+    }
+    pictures
 }

@@ -3,11 +3,11 @@
 //! that the end does not depend on how fast controllers are.
 
 use windlass_client::{Propagation, WriteOptions};
-use windlass_core::{Doc, doc, merge_patch};
+use windlass_core::{Doc, Gvr, doc, merge_patch};
 
 use crate::{
     hard_scripts::{blocking, delete, map},
-    odd_scripts::until_observed,
+    odd_scripts::{define, until_observed, widget},
     rare_scripts::{label, until_pods},
     scripts::{
         QUOTAS, Script, pause, roll_out_two, rolling, scripts, set_image, sizes, until_complete,
@@ -19,6 +19,7 @@ use crate::{
     },
 };
 
+const DEFINITIONS: Gvr = Gvr::constant("apiextensions.k8s.io", "v1", "customresourcedefinitions");
 const HASH: &str = "pod-template-hash";
 const REVISION: &str = "deployment.kubernetes.io/revision";
 const DESIRED: &str = "deployment.kubernetes.io/desired-replicas";
@@ -42,6 +43,12 @@ pub(crate) fn all() -> Vec<(&'static str, Script)> {
         template_with_another_note,
         set_of_a_very_long_name,
         set_grows_while_pods_end_slowly,
+        limits_that_leave_nothing,
+        history_of_an_unfinished_rollout,
+        availability_lost_and_found,
+        template_with_more_labels,
+        references_of_the_dead,
+        definition_of_owners_deleted,
     ]
 }
 
@@ -410,4 +417,140 @@ async fn set_grows_while_pods_end_slowly(stage: &Stage) {
         .until(async |s| number(&s.get(&SETS, "web").await, "/status/terminatingReplicas") == 1)
         .await;
     assert_eq!(sizes(stage).await, [2]);
+}
+
+/// A hundredth of three is nothing, and nothing may be added: then one may be missing.
+async fn limits_that_leave_nothing(stage: &Stage) {
+    stage.run_kubelet();
+    let limits = doc!({ "maxSurge": "0%", "maxUnavailable": "1%" });
+    let rolling = rolling(3, 1, 0).with("/spec/strategy/rollingUpdate", limits);
+    stage.create(rolling.unwrap()).await;
+    until_complete(stage).await;
+    set_image(stage, "broken").await;
+    until_sizes(stage, &[2, 1]).await;
+    stage.scale(&DEPLOYMENTS, "web", 1).await;
+    stage
+        .until(async |s| sizes(s).await.iter().sum::<i64>() == 1)
+        .await;
+    until_observed(stage, "web").await;
+    set_image(stage, "nginx:3").await;
+    until_complete(stage).await;
+}
+
+/// History is not cut before a rollout is complete.
+async fn history_of_an_unfinished_rollout(stage: &Stage) {
+    stage.run_kubelet();
+    let short = rolling(3, 1, 0).with("/spec/revisionHistoryLimit", 0);
+    stage.create(short.unwrap()).await;
+    until_complete(stage).await;
+    set_image(stage, "broken:1").await;
+    until_sizes(stage, &[3, 1]).await;
+    set_image(stage, "broken:2").await;
+    until_sizes(stage, &[3, 0, 1]).await;
+    until_observed(stage, "web").await;
+    assert_eq!(stage.sets().await.len(), 3);
+    set_image(stage, "nginx:2").await;
+    until_complete(stage).await;
+    stage.until(async |s| s.sets().await.len() == 1).await;
+}
+
+async fn availability_lost_and_found(stage: &Stage) {
+    stage.create(rolling(4, 1, 1)).await;
+    until_pods(stage, 4).await;
+    stage.make_all_ready().await;
+    until_complete(stage).await;
+    let pods = stage.pods().await;
+    let until_available = async |count: i64, expected: &str| {
+        stage
+            .until(async |s| {
+                let found = s.get(&DEPLOYMENTS, "web").await;
+                number(&found, "/status/availableReplicas") == count
+                    && reason(&found, "Available") == expected
+            })
+            .await;
+        stage.settle().await;
+    };
+    let lost = doc!({ "conditions": [{ "type": "Ready", "status": "Unknown" }] });
+    for (pod, left, expected) in [
+        (&pods[0], 3, "MinimumReplicasAvailable"),
+        (&pods[1], 2, "MinimumReplicasUnavailable"),
+    ] {
+        let name = pod.meta().name();
+        stage.patch_status(&PODS, name, lost.clone()).await;
+        until_available(left, expected).await;
+    }
+    stage.make_ready(&pods[0]).await;
+    until_available(3, "MinimumReplicasAvailable").await;
+    // One that is gone is replaced, which is no rollout.
+    stage.end_pod(pods[2].meta().name()).await;
+    until_pods(stage, 4).await;
+    until_available(2, "MinimumReplicasUnavailable").await;
+}
+
+async fn template_with_more_labels(stage: &Stage) {
+    stage.run_kubelet();
+    stage.create(deployment("web", 2)).await;
+    until_complete(stage).await;
+    stage.settle().await;
+    let labels = doc!({ "metadata": { "labels": { "tier": "front" } } });
+    let more = doc!({ "metadata": { "labels": { "own": "x" } }, "spec": { "template": labels } });
+    stage.patch(&DEPLOYMENTS, "web", more).await;
+    until_complete(stage).await;
+    stage.settle().await;
+    // A pod of the template that has lost the label is still one, but not fully labelled.
+    let pod = stage.pods().await.remove(0);
+    let less = doc!({ "metadata": { "labels": { "tier": null } } });
+    stage.patch(&PODS, pod.meta().name(), less).await;
+    stage
+        .until(async |s| {
+            let set = s.sets().await.remove(1);
+            number(&set, "/status/fullyLabeledReplicas") == 1
+        })
+        .await;
+}
+
+/// Their names are in use again, by others.
+async fn references_of_the_dead(stage: &Stage) {
+    stage.run_kubelet();
+    stage.create(deployment("web", 1)).await;
+    until_complete(stage).await;
+    let set = stage.create(replica_set("shop", 1)).await;
+    until_set(stage, "shop", 1, 1).await;
+    let dead = |owner: &Doc| {
+        let reference = owner_ref(owner, true);
+        vec![
+            reference
+                .with("/uid", "00000000-0000-4000-8000-000000000000")
+                .unwrap(),
+        ]
+    };
+    let pod = orphan("stray", "shop").with("/metadata/ownerReferences", dead(&set));
+    stage.create(pod.unwrap()).await;
+    let owner = stage.get(&DEPLOYMENTS, "web").await;
+    let stray = replica_set("web", 1)
+        .with("/metadata/name", "stray")
+        .unwrap();
+    let stray = stray.with("/metadata/ownerReferences", dead(&owner));
+    stage.create(stray.unwrap()).await;
+    until_gone(stage, &PODS, "stray").await;
+    until_gone(stage, &SETS, "stray").await;
+    until_pods(stage, 2).await;
+    until_complete(stage).await;
+}
+
+/// A kind goes with all its objects, and they take their dependents along.
+async fn definition_of_owners_deleted(stage: &Stage) {
+    let (widgets, version) = define(stage).await;
+    // What is deleted in the foreground goes only when its kind is watched.
+    let first = stage.create(widget(&version, "first")).await;
+    delete(stage, &first, Propagation::Foreground).await;
+    until_gone(stage, &widgets, "first").await;
+    let owner = stage.create(widget(&version, "owner")).await;
+    let child = map("child").with("/metadata/ownerReferences", vec![blocking(&owner)]);
+    stage.create(child.unwrap()).await;
+    stage.create(map("free")).await;
+    let definition = format!("{}.{}", widgets.resource(), widgets.group_version().group());
+    let definition = stage.cluster.find(&DEFINITIONS, &definition).await;
+    delete(stage, &definition.unwrap(), Propagation::Background).await;
+    until_gone(stage, &CONFIG_MAPS, "child").await;
 }

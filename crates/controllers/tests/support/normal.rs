@@ -111,29 +111,8 @@ impl Names {
             "observed={is_observed} deleting={}",
             object.meta().is_deleting()
         );
-        let json = String::from_utf8(self.bare(&object).to_json()).unwrap();
+        let json = String::from_utf8(bare(&object).to_json()).unwrap();
         format!("{flags} {}", self.replaced(&json))
-    }
-
-    /// Without fleeting fields, and with conditions in one order.
-    fn bare(&self, doc: &Doc) -> Doc {
-        match doc.kind() {
-            Kind::Array(items) => {
-                let mut items: Vec<Doc> = items.iter().map(|item| self.bare(item)).collect();
-                if items.iter().all(|item| item.get("type").is_some()) {
-                    items.sort_by_key(|item| item.str_at("/type").to_owned());
-                }
-                items.into()
-            }
-            Kind::Object(object) => {
-                let kept = object
-                    .iter()
-                    .filter(|(key, _)| !FLEETING.contains(&key.as_str()));
-                let kept = kept.map(|(key, value)| (key.clone(), self.bare(value)));
-                Object::new(kept.collect()).into()
-            }
-            _ => doc.clone(),
-        }
     }
 
     /// The object that an event is about. A set that is gone took its revision with it.
@@ -162,6 +141,27 @@ impl Names {
             text = without_suffixes(&text, &self.named(prefix));
         }
         text
+    }
+}
+
+/// Without fleeting fields, and with conditions in one order.
+pub(crate) fn bare(doc: &Doc) -> Doc {
+    match doc.kind() {
+        Kind::Array(items) => {
+            let mut items: Vec<Doc> = items.iter().map(bare).collect();
+            if items.iter().all(|item| item.get("type").is_some()) {
+                items.sort_by_key(|item| item.str_at("/type").to_owned());
+            }
+            items.into()
+        }
+        Kind::Object(object) => {
+            let kept = object
+                .iter()
+                .filter(|(key, _)| !FLEETING.contains(&key.as_str()));
+            let kept = kept.map(|(key, value)| (key.clone(), bare(value)));
+            Object::new(kept.collect()).into()
+        }
+        _ => doc.clone(),
     }
 }
 

@@ -576,7 +576,7 @@ async fn owners_that_cannot_be(stage: &Stage) {
 }
 
 /// The definition of a kind of this stage.
-async fn define(stage: &Stage) -> (Gvr, String) {
+pub(crate) async fn define(stage: &Stage) -> (Gvr, String) {
     let group = format!("{}.example.com", stage.namespace);
     let text = format!(
         "
@@ -599,7 +599,7 @@ spec:
     (version.with_resource("widgets"), format!("{group}/v1"))
 }
 
-fn widget(version: &str, name: &str) -> Doc {
+pub(crate) fn widget(version: &str, name: &str) -> Doc {
     doc!({ "apiVersion": version, "kind": "Widget", "metadata": { "name": name } })
 }
 
