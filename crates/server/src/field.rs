@@ -165,6 +165,23 @@ impl FieldErrors {
         self.push(Sort::NotFound, field, show(&value.into()), String::new());
     }
 
+    /// A value names none of those in a list.
+    pub(crate) fn not_found_among(
+        &mut self,
+        field: &FieldPath,
+        value: &str,
+        list: &str,
+        known: &[&str],
+    ) {
+        let mut known = known.to_vec();
+        known.sort_unstable();
+        let detail = match &known[..] {
+            [] => format!("must be one of the names in {list} which is empty"),
+            known => format!("must be one of the names in {list}: {}", known.join(", ")),
+        };
+        self.push(Sort::NotFound, field, show(&value.into()), detail);
+    }
+
     /// A value is none of a fixed set.
     pub(crate) fn not_supported(&mut self, field: &FieldPath, value: &str, supported: &[&str]) {
         self.not_supported_shown(field, &value.into(), supported);
@@ -177,9 +194,19 @@ impl FieldErrors {
         value: &Doc,
         supported: &[&str],
     ) {
+        self.not_supported_raw(field, show(value), supported);
+    }
+
+    /// A value that messages show in a form of its own is none of a fixed set.
+    pub(crate) fn not_supported_raw(
+        &mut self,
+        field: &FieldPath,
+        shown: String,
+        supported: &[&str],
+    ) {
         let list: Vec<_> = supported.iter().map(|text| format!("{text:?}")).collect();
         let detail = format!("supported values: {}", list.join(", "));
-        self.push(Sort::NotSupported, field, show(value), detail);
+        self.push(Sort::NotSupported, field, shown, detail);
     }
 
     /// A field may not be set, or not be changed.

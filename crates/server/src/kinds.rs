@@ -15,9 +15,17 @@ mod namespace;
 mod network;
 mod pod;
 mod pod_annotations;
+mod pod_containers;
+mod pod_env;
 mod pod_gated;
+mod pod_network;
+mod pod_nodes;
+mod pod_probes;
+mod pod_resources;
+mod pod_security;
 mod pod_spec;
 mod pod_terms;
+mod pod_volumes;
 mod policy;
 mod rbac;
 mod registration;
@@ -26,7 +34,9 @@ mod signing;
 mod storage;
 mod workload;
 
-pub(crate) use apps::{DaemonSets, Deployments, ReplicaSets, ReplicationControllers, StatefulSets};
+pub(crate) use apps::{
+    DaemonSets, Deployments, ReplicaSets, ReplicationControllers, StatefulSets, unreadable_rollback,
+};
 pub(crate) use autoscaler::{
     Autoscalers, CONVERSION as AUTOSCALER_CONVERSION, OldAutoscalers, in_version_2,
 };

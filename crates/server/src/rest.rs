@@ -29,7 +29,7 @@ pub use watch::{DocWatch, WatchDocs, WatchEvent};
 
 pub(crate) use create::{create_at_start, import, set_at_start};
 pub(crate) use delete::delete_for_server;
-pub(crate) use metadata::labels as validate_labels;
+pub(crate) use metadata::{annotations as validate_annotations, labels as validate_labels};
 pub(crate) use object::{cut, edit_metadata, put};
 
 use crate::auth::{self, User};

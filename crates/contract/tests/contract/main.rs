@@ -33,6 +33,7 @@ mod namespaces;
 mod paging;
 mod patch;
 mod paths;
+mod pod_rules;
 mod pod_terms;
 mod pod_updates;
 mod pods;

@@ -1,8 +1,10 @@
 //! Deployments, replica sets, stateful sets, daemon sets and replication controllers.
 
+use std::num::IntErrorKind;
+
 use windlass_core::{Doc, Env, IntOrString, doc};
 
-use super::fields::{edit, path_of};
+use super::fields::{edit, not_negative, path_of};
 use super::{pod_spec, workload};
 use crate::field::{FieldErrors, FieldPath};
 use crate::registry::Hooks;
@@ -16,8 +18,28 @@ const COUNTS: &[&str] = &[
     "observedGeneration",
 ];
 
+/// Where an old client asks for an earlier revision of a deployment.
+const ROLLBACK: &str = "deprecated.deployment.rollback.to";
+
 /// Where a daemon set counts its templates.
 const TEMPLATE_GENERATION: &str = "/metadata/annotations/deprecated.daemonset.template.generation";
+
+/// What is wrong with an annotation of a deployment that upstream reads as a number, in the words
+/// of its reader.
+pub(crate) fn unreadable_rollback(deployment: &Doc) -> Option<String> {
+    let text = deployment.meta().annotation(ROLLBACK).unwrap_or_default();
+    let error = text.parse::<i64>().err()?;
+    let why = match error.kind() {
+        IntErrorKind::Empty => return None,
+        IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
+        _ => "invalid syntax",
+    };
+    let shown = windlass_core::quote(text);
+    Some(format!(
+        "failed to parse annotation[{ROLLBACK}]={text} as int64: strconv.ParseInt: parsing \
+         {shown}: {why}"
+    ))
+}
 
 /// Hooks of deployments.
 #[derive(Debug)]
@@ -80,8 +102,18 @@ impl Hooks for Deployments {
     }
 
     fn validate(&self, object: &Doc, errors: &mut FieldErrors) {
-        workload::validate(object, "Deployment", errors);
+        not_negative(object, "/spec/replicas", errors);
+        workload::validate_pods(object, "Deployment", errors);
         validate_strategy(object.at("/spec/strategy"), errors);
+        not_negative(object, "/spec/minReadySeconds", errors);
+        not_negative(object, "/spec/revisionHistoryLimit", errors);
+        let revision = object.meta().annotation(ROLLBACK).unwrap_or_default();
+        if let Ok(revision) = revision.parse::<i64>()
+            && revision < 0
+        {
+            let path = FieldPath::new("spec").child("rollback").child("version");
+            errors.invalid(&path, revision, "must be greater than or equal to 0");
+        }
         let path = FieldPath::new("spec").child("progressDeadlineSeconds");
         let deadline = object.at("/spec/progressDeadlineSeconds");
         let ready = object.at("/spec/minReadySeconds").as_i64().unwrap_or(0);
@@ -153,7 +185,11 @@ fn validate_strategy(strategy: &Doc, errors: &mut FieldErrors) {
         }
         "RollingUpdate" => validate_rolling(rolling, &path.child("rollingUpdate"), errors),
         "" => {}
-        _ => errors.not_supported_shown(&path, strategy, &["Recreate", "RollingUpdate"]),
+        sort => {
+            let sort = windlass_core::quote(sort);
+            let shown = format!("{{\"Type\":{sort},\"RollingUpdate\":null}}");
+            errors.not_supported_raw(&path, shown, &["Recreate", "RollingUpdate"]);
+        }
     }
 }
 

@@ -3,7 +3,8 @@
 use windlass_core::{Doc, Env, doc};
 
 use super::fields::{Fields, edit};
-use super::pod_spec::{one_of, port_name, port_number};
+use super::pod_containers::{port_name, port_number};
+use super::pod_spec::one_of;
 use crate::allocate::wants_node_ports;
 use crate::field::{FieldErrors, FieldPath};
 use crate::registry::Hooks;

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use windlass_core::{Doc, Env, Memo, Object, Quantity, doc, names};
 
 use super::fields::{Fields, edit};
-use super::{pod_annotations, pod_gated, pod_spec, pod_terms};
+use super::{pod_annotations, pod_containers, pod_gated, pod_spec, pod_terms};
 use crate::field::{FieldErrors, FieldPath};
 use crate::registry::Hooks;
 use crate::rest::{cut, put};
@@ -38,6 +38,8 @@ thread_local! {
 }
 
 const NODE_NAME: &str = "nodeName";
+
+const GRACE: &str = "/spec/terminationGracePeriodSeconds";
 
 const HUGE_PAGES: &str = "hugepages-";
 
@@ -96,7 +98,12 @@ impl Hooks for Pods {
                 }]),
             );
         }
-        put(pod_terms::merge(pod), "/status", status)
+        let pod = put(pod_terms::merge(pod), "/status", status);
+        // Nothing ends before it was asked to.
+        match pod.at(GRACE).as_i64() {
+            Some(..0) => put(pod, GRACE, 1),
+            _ => pod,
+        }
     }
 
     fn prepare_status(&self, new: Doc, old: &Doc) -> Doc {
@@ -126,17 +133,33 @@ impl Hooks for Pods {
         let mut found = FieldErrors::default();
         pod_spec::validate_spec(spec, &FieldPath::new("spec"), &mut found);
         validate_tokens(spec, &mut found);
+        pod_containers::validate_images(spec, &FieldPath::new("spec"), &mut found);
         if found.is_empty() {
             VALID.with_borrow_mut(|known| known.put(anywhere, ()));
         }
         errors.append(found);
     }
 
+    fn validate_create(&self, pod: &Doc, errors: &mut FieldErrors) {
+        let (spec, path) = (pod.at("/spec"), FieldPath::new("spec"));
+        if !spec.at("/ephemeralContainers").items().is_empty() {
+            errors.forbidden(
+                &path.child("ephemeralContainers"),
+                "cannot be set on create",
+            );
+        }
+        let has_gates = !spec.at("/schedulingGates").items().is_empty();
+        if has_gates && !spec.str_at("/nodeName").is_empty() {
+            let detail = "cannot be set until all schedulingGates have been cleared";
+            errors.forbidden(&path.child(NODE_NAME), detail);
+        }
+    }
+
     fn validate_update(&self, new: &Doc, old: &Doc, errors: &mut FieldErrors) {
         if !has_as_many_containers(new, old, errors) {
             return;
         }
-        let grace = |pod: &Doc| pod.at("/spec/terminationGracePeriodSeconds").as_i64();
+        let grace = |pod: &Doc| pod.at(GRACE).as_i64();
         let may_end = grace(new) == Some(1) && grace(old).is_some_and(|seconds| seconds < 0);
         let frozen = |spec: &Doc| {
             let spec = mutable_parts_removed(spec);
@@ -178,10 +201,7 @@ impl Hooks for Pods {
         let phase = pod.str_at("/status/phase");
         let is_idle =
             pod.str_at("/spec/nodeName").is_empty() || matches!(phase, "Succeeded" | "Failed");
-        let own = pod
-            .at("/spec/terminationGracePeriodSeconds")
-            .as_i64()
-            .unwrap_or(0);
+        let own = pod.at(GRACE).as_i64().unwrap_or(0);
         let grace = asked.unwrap_or(own);
         Some(if is_idle {
             0

@@ -5,47 +5,18 @@
 
 use std::cell::RefCell;
 
-use windlass_core::{Doc, IntOrString, Memo, Quantity, names};
+use windlass_core::{Doc, IntOrString, Memo, names};
 
 use super::fields::{Fields, edit};
+use super::{
+    pod_annotations, pod_containers, pod_network, pod_nodes, pod_security, pod_terms, pod_volumes,
+};
 use crate::field::{FieldErrors, FieldPath};
 
 const CONTAINER_LISTS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
 const RESTART_POLICIES: &[&str] = &["Always", "OnFailure", "Never"];
+const SYSTEMS: &[&str] = &["linux", "windows"];
 const DNS_POLICIES: &[&str] = &["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
-const PULL_POLICIES: &[&str] = &["Always", "IfNotPresent", "Never"];
-const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
-/// Where a volume can come from, in the order in which upstream looks.
-const VOLUME_SOURCES: &[&str] = &[
-    "emptyDir",
-    "hostPath",
-    "gitRepo",
-    "gcePersistentDisk",
-    "awsElasticBlockStore",
-    "secret",
-    "nfs",
-    "iscsi",
-    "glusterfs",
-    "persistentVolumeClaim",
-    "rbd",
-    "cinder",
-    "cephfs",
-    "flocker",
-    "fc",
-    "downwardAPI",
-    "configMap",
-    "azureFile",
-    "vsphereVolume",
-    "quobyte",
-    "azureDisk",
-    "storageos",
-    "projected",
-    "scaleIO",
-    "portworxVolume",
-    "csi",
-    "ephemeral",
-    "image",
-];
 /// The mode of files in volumes that do not say: 0644.
 const FILE_MODE: i64 = 0o644;
 /// Templates that a thread remembers.
@@ -230,74 +201,100 @@ fn is_latest(image: &str) -> bool {
     name.split_once(':').is_none_or(|(_, tag)| tag == "latest")
 }
 
-/// Finds what is wrong with a pod spec.
+/// Finds what is wrong with a pod spec, in the order in which upstream tells of it.
 pub(super) fn validate_spec(spec: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
     if spec.as_object().is_none() {
         return errors.required(&path.child("containers"), "");
     }
-    let volumes = validate_volumes(spec.at("/volumes"), &path.child("volumes"), errors);
-    if spec.at("/containers").items().is_empty() {
-        errors.required(&path.child("containers"), "");
-    }
-    let mut seen = Vec::new();
-    for list in CONTAINER_LISTS {
-        let items = spec.get(list).map(Doc::items).unwrap_or_default();
-        for (index, container) in items.iter().enumerate() {
-            let path = path.child(list).index(index);
-            let name = container.str_at("/name");
-            if seen.contains(&name) && !name.is_empty() {
-                errors.duplicate(&path.child("name"), name);
-            }
-            seen.push(name);
-            validate_container(container, &volumes, &path, errors);
-        }
-    }
-    validate_scalars(spec, path, errors);
-    super::pod_terms::validate_affinity(spec, path, errors);
-    super::pod_terms::validate_spread(spec, path, errors);
+    let volumes = pod_volumes::validate(spec.at("/volumes"), &path.child("volumes"), errors);
     validate_claims(spec, path, errors);
-}
-
-/// Finds what is wrong with the single values of a pod spec.
-fn validate_scalars(spec: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
+    pod_containers::validate(spec, &volumes, path, errors);
     one_of(spec, "restartPolicy", RESTART_POLICIES, path, errors);
     one_of(spec, "dnsPolicy", DNS_POLICIES, path, errors);
-    for key in ["terminationGracePeriodSeconds"] {
-        if let Some(value) = spec
-            .get(key)
-            .and_then(Doc::as_i64)
-            .filter(|value| *value < 0)
-        {
-            errors.invalid(
-                &path.child(key),
-                value,
-                "must be greater than or equal to 0",
-            );
-        }
-    }
+    let selector = path.child("nodeSelector");
+    crate::rest::validate_labels(&selector, spec.at("/nodeSelector"), errors);
+    pod_security::validate_pod(spec, path, errors);
+    pod_nodes::validate_affinity(spec, path, errors);
+    pod_terms::validate_affinity(spec, path, errors);
+    pod_network::validate_dns(spec, path, errors);
+    validate_gates(spec, path, errors);
+    pod_terms::validate_spread(spec, path, errors);
+    pod_security::validate_users(spec, path, errors);
+    pod_network::validate_host_name(spec, path, errors);
+    validate_scalars(spec, path, errors);
+    pod_nodes::validate_tolerations(spec.at("/tolerations"), &path.child("tolerations"), errors);
+    pod_network::validate_aliases(spec, path, errors);
+    validate_names(
+        spec,
+        &["priorityClassName", "runtimeClassName"],
+        path,
+        errors,
+    );
+    validate_system(spec, path, errors);
+}
+
+/// Finds what is wrong with names and times of a pod.
+fn validate_scalars(spec: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
+    validate_names(spec, &["serviceAccountName", "nodeName"], path, errors);
     if let Some(value) = spec.get("activeDeadlineSeconds").and_then(Doc::as_i64)
         && !(1..=i64::from(i32::MAX)).contains(&value)
     {
         let detail = format!("must be between 1 and {}, inclusive", i32::MAX);
         errors.invalid(&path.child("activeDeadlineSeconds"), value, detail);
     }
-    for (key, check) in [
-        (
-            "serviceAccountName",
-            names::dns1123_subdomain as fn(&str) -> Vec<String>,
-        ),
-        ("nodeName", names::dns1123_subdomain),
-    ] {
-        let value = spec.get(key).and_then(Doc::as_str).unwrap_or_default();
-        if !value.is_empty() {
-            errors.invalid_each(&path.child(key), value, check(value));
+    for key in ["hostname", "subdomain"] {
+        let name = spec.get(key).and_then(Doc::as_str).unwrap_or_default();
+        if !name.is_empty() {
+            errors.invalid_each(&path.child(key), name, names::dns1123_label(name));
         }
     }
-    crate::rest::validate_labels(
-        &path.child("nodeSelector"),
-        spec.at("/nodeSelector"),
-        errors,
-    );
+}
+
+/// Finds names of other objects that no object can have.
+fn validate_names(spec: &Doc, keys: &[&str], path: &FieldPath, errors: &mut FieldErrors) {
+    for key in keys {
+        let name = spec.get(key).and_then(Doc::as_str).unwrap_or_default();
+        if !name.is_empty() {
+            errors.invalid_each(&path.child(key), name, names::dns1123_subdomain(name));
+        }
+    }
+}
+
+/// Finds what is wrong with what a pod waits for before it is ready, or placed.
+fn validate_gates(spec: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
+    for (index, gate) in spec.at("/readinessGates").items().iter().enumerate() {
+        let path = path
+            .child("readinessGates")
+            .index(index)
+            .child("conditionType");
+        let name = gate.str_at("/conditionType");
+        errors.invalid_each(&path, name, names::qualified_name(name));
+    }
+    let mut seen = Vec::new();
+    for (index, gate) in spec.at("/schedulingGates").items().iter().enumerate() {
+        let path = path.child("schedulingGates").index(index);
+        let name = gate.str_at("/name");
+        errors.invalid_each(&path, name, names::qualified_name(name));
+        if seen.contains(&name) {
+            errors.duplicate(&path, name);
+        }
+        seen.push(name);
+    }
+}
+
+/// Finds what is wrong with the operating system that a pod is made for.
+fn validate_system(spec: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
+    let system = spec.at("/os");
+    if system.is_null() {
+        return;
+    }
+    match system.str_at("/name") {
+        "" => errors.required(&path.child("os").child("name"), ""),
+        name if !SYSTEMS.contains(&name) => {
+            errors.not_supported(&path.child("os"), name, SYSTEMS);
+        }
+        _ => {}
+    }
 }
 
 /// Finds what is wrong with the template of a workload whose pods restart by a policy.
@@ -306,211 +303,25 @@ pub(super) fn validate_template(template: &Doc, path: &FieldPath, errors: &mut F
         return;
     }
     let mut found = FieldErrors::default();
-    let labels = path.child("metadata").child("labels");
+    // Upstream leaves the metadata out of these paths.
+    let (labels, annotations) = (path.child("labels"), path.child("annotations"));
     crate::rest::validate_labels(&labels, template.at("/metadata/labels"), &mut found);
-    super::pod_annotations::validate(template, &path.child("annotations"), &mut found);
-    validate_spec(template.at("/spec"), &path.child("spec"), &mut found);
+    let given = template.at("/metadata/annotations");
+    crate::rest::validate_annotations(&annotations, given, &mut found);
+    pod_annotations::validate(template, &annotations, &mut found);
+    let (spec, path) = (template.at("/spec"), path.child("spec"));
+    validate_spec(spec, &path, &mut found);
+    if !spec.at("/ephemeralContainers").items().is_empty() {
+        let detail = "ephemeral containers not allowed in pod template";
+        found.forbidden(&path.child("ephemeralContainers"), detail);
+    }
     if found.is_empty() {
         VALID.with_borrow_mut(|known| known.put(template.clone(), ()));
     }
     errors.append(found);
 }
 
-fn validate_volumes<'a>(
-    volumes: &'a Doc,
-    path: &FieldPath,
-    errors: &mut FieldErrors,
-) -> Vec<&'a str> {
-    let mut seen = Vec::new();
-    for (index, volume) in volumes.items().iter().enumerate() {
-        validate_source(volume, &path.index(index), errors);
-        let path = path.index(index).child("name");
-        match volume.str_at("/name") {
-            "" => errors.required(&path, ""),
-            name if seen.contains(&name) => errors.duplicate(&path, name),
-            name => {
-                errors.invalid_each(&path, name, names::dns1123_label(name));
-                seen.push(name);
-            }
-        }
-    }
-    seen
-}
-
-/// Finds a volume that comes from several places.
-fn validate_source(volume: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
-    let given = |source: &&&str| volume.get(source).is_some_and(|found| !found.is_null());
-    for source in VOLUME_SOURCES.iter().filter(given).skip(1) {
-        let detail = "may not specify more than 1 volume type";
-        errors.forbidden(&path.child(source), detail);
-    }
-}
-
-fn validate_container(
-    container: &Doc,
-    volumes: &[&str],
-    path: &FieldPath,
-    errors: &mut FieldErrors,
-) {
-    match container.str_at("/name") {
-        "" => errors.required(&path.child("name"), ""),
-        name => errors.invalid_each(&path.child("name"), name, names::dns1123_label(name)),
-    }
-    let image = container.str_at("/image");
-    if image.is_empty() {
-        errors.required(&path.child("image"), "");
-    } else if image.trim() != image {
-        errors.invalid(
-            &path.child("image"),
-            image,
-            "must not have leading or trailing whitespace",
-        );
-    }
-    validate_ports(container.at("/ports"), &path.child("ports"), errors);
-    validate_env(container.at("/env"), &path.child("env"), errors);
-    validate_mounts(
-        container.at("/volumeMounts"),
-        volumes,
-        &path.child("volumeMounts"),
-        errors,
-    );
-    one_of(container, "imagePullPolicy", PULL_POLICIES, path, errors);
-    validate_resources(container.at("/resources"), &path.child("resources"), errors);
-    one_of(
-        container,
-        "terminationMessagePolicy",
-        &["FallbackToLogsOnError", "File"],
-        path,
-        errors,
-    );
-}
-
-fn validate_ports(ports: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
-    let mut seen = Vec::new();
-    for (index, port) in ports.items().iter().enumerate() {
-        let path = path.index(index);
-        let name = port.str_at("/name");
-        if !name.is_empty() {
-            if seen.contains(&name) {
-                errors.duplicate(&path.child("name"), name);
-            }
-            seen.push(name);
-            port_name(name, &path.child("name"), errors);
-        }
-        match port.at("/containerPort").as_i64() {
-            None | Some(0) => errors.required(&path.child("containerPort"), ""),
-            Some(number) => port_number(number, &path.child("containerPort"), errors),
-        }
-        if let Some(number) = port.at("/hostPort").as_i64().filter(|number| *number != 0) {
-            port_number(number, &path.child("hostPort"), errors);
-        }
-        match port.str_at("/protocol") {
-            "" => errors.required(&path.child("protocol"), ""),
-            _ => one_of(port, "protocol", PROTOCOLS, &path, errors),
-        }
-    }
-}
-
-/// Finds what is wrong with the number of a port.
-pub(super) fn port_number(number: i64, path: &FieldPath, errors: &mut FieldErrors) {
-    if !(1..=65535).contains(&number) {
-        errors.invalid(path, number, "must be between 1 and 65535, inclusive");
-    }
-}
-
-/// Finds what is wrong with the name of a port.
-pub(super) fn port_name(name: &str, path: &FieldPath, errors: &mut FieldErrors) {
-    if name.len() > 15 {
-        errors.invalid(path, name, "must be no more than 15 characters");
-    }
-    if !name
-        .bytes()
-        .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
-    {
-        let detail = "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)";
-        errors.invalid(path, name, detail);
-    }
-    if !name.bytes().any(|b| b.is_ascii_lowercase()) {
-        errors.invalid(path, name, "must contain at least one letter (a-z)");
-    }
-}
-
-fn validate_env(env: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
-    for (index, variable) in env.items().iter().enumerate() {
-        let path = path.index(index);
-        let name = variable.str_at("/name");
-        if name.is_empty() {
-            errors.required(&path.child("name"), "");
-        } else if name.contains('=') || name.contains(|c: char| !c.is_ascii() || c.is_control()) {
-            let detail = "a valid environment variable name must consist only of printable ASCII \
-                          characters other than '='";
-            errors.invalid(&path.child("name"), name, detail);
-        }
-        if !variable.str_at("/value").is_empty() && !variable.at("/valueFrom").is_null() {
-            errors.invalid(
-                &path.child("valueFrom"),
-                "",
-                "may not be specified when `value` is not empty",
-            );
-        }
-    }
-}
-
-fn validate_mounts(mounts: &Doc, volumes: &[&str], path: &FieldPath, errors: &mut FieldErrors) {
-    let mut seen = Vec::new();
-    for (index, mount) in mounts.items().iter().enumerate() {
-        let path = path.index(index);
-        let (name, place) = (mount.str_at("/name"), mount.str_at("/mountPath"));
-        if name.is_empty() {
-            errors.required(&path.child("name"), "");
-        } else if !volumes.contains(&name) {
-            errors.not_found(&path.child("name"), name);
-        }
-        if place.is_empty() {
-            errors.required(&path.child("mountPath"), "");
-        } else if seen.contains(&place) {
-            errors.invalid(&path.child("mountPath"), place, "must be unique");
-        }
-        seen.push(place);
-    }
-}
-
-fn validate_resources(resources: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
-    let limits = resources.at("/limits");
-    for key in ["limits", "requests"] {
-        let list = resources.get(key).and_then(Doc::as_object);
-        for (name, value) in list.into_iter().flat_map(|list| list.iter()) {
-            let list = path.child(key);
-            let path = list.key(name);
-            match quantity(value) {
-                None => errors.invalid(&path, value, "must be a quantity"),
-                Some(amount) if amount.is_negative() => {
-                    errors.invalid(&path, value, "must be greater than or equal to 0");
-                }
-                Some(amount) if key == "requests" => {
-                    let limit = limits.get(name).and_then(quantity);
-                    if let Some(limit) = limit.filter(|limit| amount > *limit) {
-                        let detail =
-                            format!("must be less than or equal to {name} limit of {limit}");
-                        errors.invalid(&list, value, detail);
-                    }
-                }
-                Some(_) => {}
-            }
-        }
-    }
-}
-
-/// A quantity, written as a text or as a number.
-fn quantity(value: &Doc) -> Option<Quantity> {
-    match value.as_str() {
-        Some(text) => text.parse().ok(),
-        None => value.to_string().parse().ok(),
-    }
-}
-
 fn validate_claims(spec: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
-    super::device::validate_uses(spec, path, errors);
     let path = path.child("resourceClaims");
     let mut seen = Vec::new();
     for (index, claim) in spec.at("/resourceClaims").items().iter().enumerate() {
@@ -518,16 +329,38 @@ fn validate_claims(spec: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
         match claim.str_at("/name") {
             "" => errors.required(&path.child("name"), ""),
             name if seen.contains(&name) => errors.duplicate(&path.child("name"), name),
-            name => seen.push(name),
+            name => {
+                errors.invalid_each(&path.child("name"), name, names::dns1123_label(name));
+                seen.push(name);
+            }
         }
-        let sources = ["resourceClaimName", "resourceClaimTemplateName"];
-        let given = sources
-            .iter()
-            .filter(|key| claim.get(key).is_some())
-            .count();
-        if given != 1 {
-            let detail = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`";
-            errors.invalid(&path, claim, detail);
+        validate_claim_source(claim, &path, errors);
+    }
+}
+
+/// A claim is named, or made from a template that is named.
+fn validate_claim_source(claim: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
+    let sources = ["resourceClaimName", "resourceClaimTemplateName"];
+    let given = sources.map(|key| claim.get(key).and_then(Doc::as_str));
+    let detail = match given {
+        [Some(_), Some(_)] => {
+            "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
+        }
+        [None, None] => "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`",
+        _ => "",
+    };
+    if !detail.is_empty() {
+        let [by_name, by_template] = given.map(Doc::from);
+        let name = Doc::from(claim.str_at("/name"));
+        let shown = format!(
+            "{{\"Name\":{name},\"ResourceClaimName\":{by_name},\
+             \"ResourceClaimTemplateName\":{by_template}}}"
+        );
+        errors.invalid_shown(path, shown, detail);
+    }
+    for (key, name) in sources.iter().zip(given) {
+        if let Some(name) = name {
+            errors.invalid_each(&path.child(key), name, names::dns1123_subdomain(name));
         }
     }
 }

@@ -92,14 +92,19 @@ pub(super) fn validate_affinity(spec: &Doc, path: &FieldPath, errors: &mut Field
         let wishes = given.get(PREFERRED).map(Doc::items).unwrap_or_default();
         for (index, wish) in wishes.iter().enumerate() {
             let path = path.child(PREFERRED).index(index);
-            let weight = wish.at("/weight").as_i64().unwrap_or(0);
-            if !(1..=100).contains(&weight) {
-                let detail = "must be in the range 1-100";
-                errors.invalid(&path.child("weight"), weight, detail);
-            }
+            validate_weight(wish, &path, errors);
             let term = wish.at("/podAffinityTerm");
             validate_term(term, &path.child("podAffinityTerm"), errors);
         }
+    }
+}
+
+/// Finds a wish that counts for nothing, or for too much.
+pub(super) fn validate_weight(wish: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
+    let weight = wish.at("/weight").as_i64().unwrap_or(0);
+    if !(1..=100).contains(&weight) {
+        let detail = "must be in the range 1-100";
+        errors.invalid(&path.child("weight"), weight, detail);
     }
 }
 
@@ -229,7 +234,12 @@ fn find_duplicates(selector: &Doc, matched: &[&str], path: &FieldPath, errors: &
     }
 }
 
-fn validate_selector(selector: Option<&Doc>, path: &FieldPath, errors: &mut FieldErrors) {
+/// Finds what is wrong with a selector of labels.
+pub(super) fn validate_selector(
+    selector: Option<&Doc>,
+    path: &FieldPath,
+    errors: &mut FieldErrors,
+) {
     let Some(selector) = selector.filter(|given| !given.is_null()) else {
         return;
     };

@@ -3,7 +3,7 @@
 use windlass_core::{Doc, LabelSelector, Selector};
 
 use super::fields::{edit, not_negative};
-use super::pod_spec;
+use super::{pod_spec, pod_terms};
 use crate::field::{FieldErrors, FieldPath};
 use crate::registry::Hooks;
 
@@ -22,10 +22,22 @@ pub(super) fn validate(object: &Doc, kind: &str, errors: &mut FieldErrors) {
     not_negative(object, "/spec/replicas", errors);
     not_negative(object, "/spec/minReadySeconds", errors);
     not_negative(object, "/spec/revisionHistoryLimit", errors);
+    validate_pods(object, kind, errors);
+}
+
+/// Finds what is wrong with selector and template of a workload.
+pub(super) fn validate_pods(object: &Doc, kind: &str, errors: &mut FieldErrors) {
     let selector = validate_selector(object.at("/spec/selector"), kind, errors);
     let path = FieldPath::new("spec").child("template");
     let template = object.at("/spec/template");
-    if selector.is_some_and(|selector| !selector.matches(&template.meta().labels())) {
+    let Some(selector) = selector else {
+        // Upstream looks no further, except at daemon sets.
+        if kind == "DaemonSet" {
+            pod_spec::validate_template(template, &path, errors);
+        }
+        return;
+    };
+    if !selector.matches(&template.meta().labels()) {
         let labels = template.at("/metadata/labels");
         let detail = "`selector` does not match template `labels`";
         errors.invalid(&path.child("metadata").child("labels"), labels, detail);
@@ -48,7 +60,7 @@ pub(super) fn validate(object: &Doc, kind: &str, errors: &mut FieldErrors) {
     }
 }
 
-/// The compiled selector of a workload, unless it is missing or wrong.
+/// The compiled selector of a workload, unless it is wrong.
 fn validate_selector(selector: &Doc, kind: &str, errors: &mut FieldErrors) -> Option<Selector> {
     let path = FieldPath::new("spec").child("selector");
     if selector.is_null() {
@@ -56,14 +68,14 @@ fn validate_selector(selector: &Doc, kind: &str, errors: &mut FieldErrors) -> Op
         // What selects nothing does not select the template either.
         return Some(Selector::nothing());
     }
-    validate_operators(selector, &path, errors);
+    pod_terms::validate_selector(Some(selector), &path, errors);
     let parsed = selector.decode::<LabelSelector>();
     let compiled = parsed
         .map_err(drop)
         .and_then(|parsed| Selector::try_from(&parsed).map_err(drop));
     match compiled {
         Err(_) => {
-            errors.invalid(&path, selector, "invalid label selector");
+            errors.invalid_shown(&path, show_selector(selector), "invalid label selector");
             None
         }
         Ok(compiled) if compiled.is_everything() => {
@@ -72,16 +84,20 @@ fn validate_selector(selector: &Doc, kind: &str, errors: &mut FieldErrors) -> Op
                 kind.to_ascii_lowercase()
             );
             errors.invalid(&path, selector, detail);
-            None
+            Some(compiled)
         }
         Ok(compiled) => Some(compiled),
     }
 }
 
-fn validate_operators(selector: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
-    for (index, term) in selector.at("/matchExpressions").items().iter().enumerate() {
-        validate_operator(term, &path.child("matchExpressions").index(index), errors);
-    }
+/// A selector as messages show it, labels first.
+fn show_selector(selector: &Doc) -> String {
+    let fields = ["matchLabels", "matchExpressions"];
+    let given = fields.iter().filter_map(|key| {
+        let value = selector.get(key).filter(|value| !value.is_null())?;
+        Some(format!("\"{key}\":{value}"))
+    });
+    format!("{{{}}}", given.collect::<Vec<_>>().join(","))
 }
 
 /// Finds an expression of a selector whose operator is unknown, or goes ill with its values.

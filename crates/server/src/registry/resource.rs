@@ -200,6 +200,9 @@ pub(crate) trait Hooks: Send + Sync {
     /// Finds what is wrong with an object, new or changed.
     fn validate(&self, _object: &Doc, _errors: &mut FieldErrors) {}
 
+    /// Finds what is wrong with an object only while it is new.
+    fn validate_create(&self, _object: &Doc, _errors: &mut FieldErrors) {}
+
     /// Finds what may not change.
     fn validate_update(&self, _new: &Doc, _old: &Doc, _errors: &mut FieldErrors) {}
 

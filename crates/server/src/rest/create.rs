@@ -204,6 +204,7 @@ fn prepare(server: &Server, resource: &Resource, object: &Doc) -> Result<Doc, St
     let mut errors = FieldErrors::default();
     metadata::validate(resource, &object, &mut errors);
     resource.hooks.validate(&object, &mut errors);
+    resource.hooks.validate_create(&object, &mut errors);
     if errors.is_empty() {
         return Ok(object);
     }

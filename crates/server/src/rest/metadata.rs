@@ -103,7 +103,8 @@ pub(crate) fn labels(path: &FieldPath, labels: &Doc, errors: &mut FieldErrors) {
     }
 }
 
-fn annotations(path: &FieldPath, annotations: &Doc, errors: &mut FieldErrors) {
+/// Finds what is wrong with a map of annotations.
+pub(crate) fn annotations(path: &FieldPath, annotations: &Doc, errors: &mut FieldErrors) {
     let mut bytes = 0;
     for (key, value) in annotations
         .as_object()

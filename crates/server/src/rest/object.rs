@@ -6,6 +6,7 @@ use windlass_core::{Doc, Gvk, Kind, Memo, Object, Str, YamlDuplicate, quote};
 
 use super::{Call, typed};
 use crate::crd;
+use crate::kinds::unreadable_rollback;
 use crate::negotiate::{self, Content};
 use crate::query::FieldValidation;
 use crate::status::Status;
@@ -32,12 +33,18 @@ pub(super) fn decode(
         complaints: duplicates,
     };
     let custom = call.custom_schema(gvk);
-    let doc = conform(&doc, gvk, custom, &mut strictness).map_err(|why| {
+    let refuse = |why: String| {
         let (kind, version) = (gvk.kind(), gvk.version());
         Status::bad_request(format!(
             "{kind} in version {version:?} cannot be handled as a {kind}: {why}"
         ))
-    })?;
+    };
+    let doc = conform(&doc, gvk, custom, &mut strictness).map_err(refuse)?;
+    if (gvk.group(), gvk.kind()) == ("apps", "Deployment")
+        && let Some(why) = unreadable_rollback(&doc)
+    {
+        return Err(refuse(why));
+    }
     warnings.extend(strictness.complaints);
     Ok(doc)
 }

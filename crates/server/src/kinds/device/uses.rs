@@ -6,22 +6,17 @@ use windlass_core::Doc;
 
 use crate::field::{FieldErrors, FieldPath};
 
-/// Finds claims that a container uses twice, or that the pod does not have.
-pub(in crate::kinds) fn validate_uses(spec: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
+/// Finds claims that a container uses twice, or that its pod does not have. A container uses a
+/// claim as a whole, or some of its requests, each once.
+pub(in crate::kinds) fn validate_uses(
+    container: &Doc,
+    spec: &Doc,
+    path: &FieldPath,
+    errors: &mut FieldErrors,
+) {
     let claims = spec.at("/resourceClaims").items().iter();
     let claims: Vec<&str> = claims.map(|claim| claim.str_at("/name")).collect();
-    for list in ["initContainers", "containers"] {
-        let containers = spec.get(list).map_or(&[][..], Doc::items);
-        for (index, container) in containers.iter().enumerate() {
-            let path = path.child(list).index(index);
-            let path = path.child("resources").child("claims");
-            validate_container(container.at("/resources/claims"), &path, &claims, errors);
-        }
-    }
-}
-
-/// A container uses a claim as a whole, or some of its requests, each once.
-fn validate_container(uses: &Doc, path: &FieldPath, claims: &[&str], errors: &mut FieldErrors) {
+    let uses = container.at("/resources/claims");
     let mut seen: HashSet<(&str, &str)> = HashSet::new();
     for (index, used) in uses.items().iter().enumerate() {
         let path = path.index(index);
@@ -44,7 +39,7 @@ fn validate_container(uses: &Doc, path: &FieldPath, claims: &[&str], errors: &mu
             seen.insert((name, request));
         }
         if !claims.contains(&name) {
-            errors.not_found(&path, name);
+            errors.not_found_among(&path, name, "pod.spec.resourceClaims", &claims);
         }
     }
 }
