@@ -160,6 +160,11 @@ impl FieldErrors {
         self.push(Sort::Duplicate, field, show(&value.into()), String::new());
     }
 
+    /// A value comes twice that messages show in a form of its own.
+    pub(crate) fn duplicate_shown(&mut self, field: &FieldPath, shown: String) {
+        self.push(Sort::Duplicate, field, shown, String::new());
+    }
+
     /// A value names something that is not there.
     pub(crate) fn not_found(&mut self, field: &FieldPath, value: impl Into<Doc>) {
         self.push(Sort::NotFound, field, show(&value.into()), String::new());

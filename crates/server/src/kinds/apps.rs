@@ -195,13 +195,13 @@ fn validate_strategy(strategy: &Doc, errors: &mut FieldErrors) {
 
 fn validate_rolling(rolling: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
     let unavailable = int_or_percent(rolling, "maxUnavailable", path, errors);
-    let surge = int_or_percent(rolling, "maxSurge", path, errors);
-    let is_zero = |value: &Option<IntOrString>| {
-        value
-            .as_ref()
-            .is_some_and(|value| value.scaled_up(100).is_ok_and(|scaled| scaled == 0))
+    int_or_percent(rolling, "maxSurge", path, errors);
+    // What is no percentage counts for nothing.
+    let is_zero = |key: &str| {
+        let value = rolling.get(key).and_then(pod_spec::int_or_percent);
+        value.is_some_and(|value| value.scaled_up(100).unwrap_or(0) == 0)
     };
-    if is_zero(&unavailable) && is_zero(&surge) {
+    if is_zero("maxUnavailable") && is_zero("maxSurge") {
         let value = rolling.at("/maxUnavailable");
         errors.invalid(
             &path.child("maxUnavailable"),
@@ -209,10 +209,6 @@ fn validate_rolling(rolling: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
             "may not be 0 when `maxSurge` is 0",
         );
     }
-    let is_above_all = |value: &IntOrString| match value {
-        IntOrString::String(_) => value.scaled_up(100).is_ok_and(|scaled| scaled > 100),
-        IntOrString::Int(_) => false,
-    };
     if unavailable.as_ref().is_some_and(is_above_all) {
         let value = rolling.at("/maxUnavailable");
         errors.invalid(
@@ -223,7 +219,16 @@ fn validate_rolling(rolling: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
     }
 }
 
-fn int_or_percent(
+/// Whether a value is a percentage of more than there is.
+pub(super) fn is_above_all(value: &IntOrString) -> bool {
+    match value {
+        IntOrString::String(_) => value.scaled_up(100).is_ok_and(|scaled| scaled > 100),
+        IntOrString::Int(_) => false,
+    }
+}
+
+/// A number or a percentage in a field, unless it is absent or wrong.
+pub(super) fn int_or_percent(
     object: &Doc,
     key: &str,
     path: &FieldPath,

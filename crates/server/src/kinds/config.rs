@@ -11,6 +11,9 @@ use crate::registry::Hooks;
 /// The keys and values of one object together.
 const DATA_BYTES_MAX: usize = 1 << 20;
 
+/// Where a secret with a token names the account whose token it is.
+const ACCOUNT: &str = "kubernetes.io/service-account.name";
+
 /// Hooks of config maps.
 #[derive(Debug)]
 pub(crate) struct ConfigMaps;
@@ -83,16 +86,36 @@ impl Hooks for Secrets {
         if bytes > DATA_BYTES_MAX {
             errors.too_long(&path, DATA_BYTES_MAX);
         }
-        for key in required_keys(object.str_at("/type")) {
-            if object.at("/data").get(key).is_none() {
-                errors.required(&path.key(key), "");
-            }
-        }
+        validate_type(object, &path, errors);
     }
 
     fn validate_update(&self, new: &Doc, old: &Doc, errors: &mut FieldErrors) {
         errors.immutable(&FieldPath::new("type"), new.at("/type"), old.at("/type"));
         check_immutable(new, old, &["data"], errors);
+    }
+}
+
+/// Finds what a secret of its type has to have and lacks.
+fn validate_type(secret: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
+    let has = |key: &str| secret.at("/data").get(key).is_some();
+    for key in required_keys(secret.str_at("/type")) {
+        if !has(key) {
+            errors.required(&path.key(key), "");
+        }
+    }
+    match secret.str_at("/type") {
+        "kubernetes.io/basic-auth" if !has("username") && !has("password") => {
+            errors.required(&path.key("username"), "");
+            errors.required(&path.key("password"), "");
+        }
+        "kubernetes.io/service-account-token" => {
+            let account = secret.meta().annotation(ACCOUNT).unwrap_or_default();
+            if account.is_empty() {
+                let path = FieldPath::new("metadata").child("annotations");
+                errors.required(&path.key(ACCOUNT), "");
+            }
+        }
+        _ => {}
     }
 }
 
@@ -125,7 +148,7 @@ fn check_immutable(new: &Doc, old: &Doc, keys: &[&str], errors: &mut FieldErrors
 
 fn check_key(path: &FieldPath, key: &str, errors: &mut FieldErrors) {
     if key.len() > 253 {
-        errors.invalid(path, key, "must be no more than 253 bytes");
+        errors.invalid(path, key, "must be no more than 253 characters");
     }
     let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"-._".contains(&b);
     if key.is_empty() || !key.bytes().all(is_plain) {

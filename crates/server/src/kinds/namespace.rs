@@ -11,6 +11,8 @@ use crate::status::Status;
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 /// Held by the namespace controller until everything inside is gone.
 const FINALIZER: &str = "kubernetes";
+/// Names of finalizers without a domain.
+const STANDARD_FINALIZERS: &[&str] = &[FINALIZER, "orphan", "foregroundDeletion"];
 /// Namespaces that a cluster cannot be without.
 const PROTECTED: &[&str] = &["default", "kube-system", "kube-public"];
 
@@ -39,6 +41,18 @@ impl Hooks for Namespaces {
 
     fn prepare_update(&self, new: Doc, old: &Doc) -> Doc {
         put(new, "/spec", old.at("/spec"))
+    }
+
+    fn validate(&self, namespace: &Doc, errors: &mut FieldErrors) {
+        let path = FieldPath::new("spec").child("finalizers");
+        for name in namespace.at("/spec/finalizers").items() {
+            let name = name.as_str().unwrap_or_default();
+            errors.invalid_each(&path, name, windlass_core::names::qualified_name(name));
+            if !name.contains('/') && !STANDARD_FINALIZERS.contains(&name) {
+                let detail = "name is neither a standard finalizer name nor is it fully qualified";
+                errors.invalid(&path, name, detail);
+            }
+        }
     }
 
     fn validate_status(&self, new: &Doc, _old: &Doc, errors: &mut FieldErrors) {

@@ -3,13 +3,11 @@
 use windlass_core::{Doc, Env, doc};
 
 use super::fields::{Fields, edit};
-use super::pod_containers::{port_name, port_number};
 use super::pod_spec::one_of;
+use super::service;
 use crate::allocate::wants_node_ports;
 use crate::field::{FieldErrors, FieldPath};
 use crate::registry::Hooks;
-
-const TYPES: &[&str] = &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
 
 /// What only a service with an address has.
 const ADDRESS_FIELDS: &[&str] = &[
@@ -19,6 +17,13 @@ const ADDRESS_FIELDS: &[&str] = &[
     "internalTrafficPolicy",
     "ipFamilies",
     "ipFamilyPolicy",
+];
+
+/// What only a service behind a load balancer has.
+const BALANCED_FIELDS: &[&str] = &[
+    "allocateLoadBalancerNodePorts",
+    "healthCheckNodePort",
+    "loadBalancerClass",
 ];
 
 /// Hooks of services.
@@ -60,6 +65,9 @@ impl Hooks for Services {
                     spec.each("ports", |port| {
                         edit(port, |port| {
                             port.default("protocol", "TCP");
+                            if port.get("targetPort").is_some_and(|target| *target == 0) {
+                                port.remove("targetPort");
+                            }
                             if let Some(number) = port.get("port").cloned() {
                                 port.default("targetPort", number);
                             }
@@ -103,10 +111,14 @@ impl Hooks for Services {
             service.inside("spec", |spec| {
                 edit(spec, |spec| {
                     if spec.text("type") == "ExternalName" {
+                        give_up(spec, old, BALANCED_FIELDS);
                         return give_up(spec, old, ADDRESS_FIELDS);
                     }
                     if spec.text("type") == "ClusterIP" {
                         give_up(spec, old, &["externalTrafficPolicy"]);
+                    }
+                    if spec.text("type") != "LoadBalancer" {
+                        give_up(spec, old, BALANCED_FIELDS);
                     }
                     for key in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
                         if let Some(value) = old.at("/spec").get(key) {
@@ -120,30 +132,7 @@ impl Hooks for Services {
     }
 
     fn validate(&self, service: &Doc, errors: &mut FieldErrors) {
-        let path = FieldPath::new("spec");
-        one_of(service.at("/spec"), "type", TYPES, &path, errors);
-        one_of(
-            service.at("/spec"),
-            "sessionAffinity",
-            &["ClientIP", "None"],
-            &path,
-            errors,
-        );
-        let kind = service.str_at("/spec/type");
-        let ports = service.at("/spec/ports").items();
-        let is_headless = service.str_at("/spec/clusterIP") == "None";
-        if ports.is_empty() && !is_headless && kind != "ExternalName" {
-            errors.required(&path.child("ports"), "");
-        }
-        if kind == "ExternalName" && service.str_at("/spec/externalName").is_empty() {
-            errors.required(&path.child("externalName"), "");
-        }
-        validate_ports(ports, &path.child("ports"), errors);
-        crate::rest::validate_labels(
-            &path.child("selector"),
-            service.at("/spec/selector"),
-            errors,
-        );
+        service::validate(service, errors);
     }
 
     fn validate_update(&self, new: &Doc, old: &Doc, errors: &mut FieldErrors) {
@@ -166,36 +155,6 @@ fn give_up(spec: &mut Fields, old: &Doc, keys: &[&str]) {
         if spec.get(key) == old.at("/spec").get(key) {
             spec.remove(key);
         }
-    }
-}
-
-fn validate_ports(ports: &[Doc], path: &FieldPath, errors: &mut FieldErrors) {
-    let (mut names, mut numbers) = (Vec::new(), Vec::new());
-    for (index, port) in ports.iter().enumerate() {
-        let path = path.index(index);
-        match port.str_at("/name") {
-            "" if ports.len() > 1 => errors.required(&path.child("name"), ""),
-            "" => {}
-            name if names.contains(&name) => errors.duplicate(&path.child("name"), name),
-            name => {
-                let messages = windlass_core::names::dns1123_label(name);
-                errors.invalid_each(&path.child("name"), name, messages);
-                names.push(name);
-            }
-        }
-        let number = port.at("/port").as_i64().unwrap_or(0);
-        port_number(number, &path.child("port"), errors);
-        one_of(port, "protocol", &["SCTP", "TCP", "UDP"], &path, errors);
-        let target = port.at("/targetPort");
-        match (target.as_i64(), target.as_str()) {
-            (Some(number), _) => port_number(number, &path.child("targetPort"), errors),
-            (_, Some(name)) => port_name(name, &path.child("targetPort"), errors),
-            _ => {}
-        }
-        if numbers.contains(&identity(port)) {
-            errors.duplicate(&path, port);
-        }
-        numbers.push(identity(port));
     }
 }
 
@@ -247,7 +206,7 @@ fn without_node_ports(service: &Doc, before: &[Doc]) -> Doc {
 }
 
 /// What tells the ports of a service apart.
-fn identity(port: &Doc) -> (i64, &str) {
+pub(super) fn identity(port: &Doc) -> (i64, &str) {
     let number = port.at("/port").as_i64().unwrap_or(0);
     (number, port.str_at("/protocol"))
 }

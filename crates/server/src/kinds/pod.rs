@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use windlass_core::{Doc, Env, Memo, Object, Quantity, doc, names};
 
 use super::fields::{Fields, edit};
-use super::{pod_annotations, pod_containers, pod_gated, pod_spec, pod_terms};
+use super::{pod_annotations, pod_containers, pod_gated, pod_spec, pod_status, pod_terms};
 use crate::field::{FieldErrors, FieldPath};
 use crate::registry::Hooks;
 use crate::rest::{cut, put};
@@ -189,12 +189,7 @@ impl Hooks for Pods {
     }
 
     fn validate_status(&self, new: &Doc, old: &Doc, errors: &mut FieldErrors) {
-        let path = FieldPath::new("status").child("qosClass");
-        errors.immutable(
-            &path,
-            new.at("/status/qosClass"),
-            old.at("/status/qosClass"),
-        );
+        pod_status::validate(new, old, errors);
     }
 
     fn grace_seconds(&self, pod: &Doc, asked: Option<i64>) -> Option<i64> {
@@ -387,12 +382,7 @@ fn mutable_parts_removed(spec: &Doc) -> Doc {
                 edit(container, |container| container.remove("image"))
             });
         }
-        for key in [
-            "activeDeadlineSeconds",
-            "ephemeralContainers",
-            "schedulingGates",
-            "tolerations",
-        ] {
+        for key in ["activeDeadlineSeconds", "schedulingGates", "tolerations"] {
             spec.remove(key);
         }
     })

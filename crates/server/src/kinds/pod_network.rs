@@ -133,7 +133,7 @@ pub(super) fn validate_aliases(spec: &Doc, path: &FieldPath, errors: &mut FieldE
 }
 
 /// Finds what is wrong with an address in a field that once took more spellings.
-fn validate_address(text: &str, path: &FieldPath, errors: &mut FieldErrors) {
+pub(super) fn validate_address(text: &str, path: &FieldPath, errors: &mut FieldErrors) {
     match text.parse::<IpAddr>() {
         Ok(IpAddr::V6(address)) if address.to_ipv4_mapped().is_some() => {
             errors.invalid(path, text, "must not be an IPv4-mapped IPv6 address");

@@ -53,9 +53,13 @@ pub(super) fn validate_pods(object: &Doc, kind: &str, errors: &mut FieldErrors) 
     }
     if !template.at("/spec/activeDeadlineSeconds").is_null() {
         let path = path.child("spec").child("activeDeadlineSeconds");
+        let kind = match kind {
+            "StatefulSet" | "DaemonSet" => kind,
+            _ => "ReplicaSet",
+        };
         errors.forbidden(
             &path,
-            "activeDeadlineSeconds in ReplicaSet is not Supported",
+            format!("activeDeadlineSeconds in {kind} is not Supported"),
         );
     }
 }
@@ -91,7 +95,7 @@ fn validate_selector(selector: &Doc, kind: &str, errors: &mut FieldErrors) -> Op
 }
 
 /// A selector as messages show it, labels first.
-fn show_selector(selector: &Doc) -> String {
+pub(super) fn show_selector(selector: &Doc) -> String {
     let fields = ["matchLabels", "matchExpressions"];
     let given = fields.iter().filter_map(|key| {
         let value = selector.get(key).filter(|value| !value.is_null())?;
