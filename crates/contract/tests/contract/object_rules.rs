@@ -1,6 +1,8 @@
 //! What is wrong with services, budgets, secrets, namespaces, and what is said about pods.
 
-use windlass_contract::objects::{deployment, namespace, pod, secret, service};
+use windlass_contract::objects::{
+    daemon_set, deployment, namespace, pod, secret, service, stateful_set,
+};
 use windlass_contract::{Edit, Refusal, Scope, cases};
 use windlass_core::{Doc, doc, names};
 
@@ -16,6 +18,9 @@ cases![
     statuses_of_pods_are_checked,
     ephemeral_containers_come_by_their_own_path,
     strategy_that_is_no_percentage_counts_as_zero,
+    stateful_sets_are_checked,
+    daemon_sets_are_checked,
+    mirrors_are_made_as_such,
 ];
 
 #[track_caller]
@@ -294,11 +299,6 @@ async fn statuses_of_pods_are_checked(t: &Scope) {
             "hostIPs[0].ip",
             "Invalid value: \"1.2.3.5\": must be equal to `hostIP`",
         ),
-        (
-            doc!({ "resourceClaimStatuses": [{ "name": "x" }] }),
-            "resourceClaimStatuses[0].name",
-            "Invalid value: \"x\": must match the name of an entry in `spec.resourceClaims`",
-        ),
     ] {
         let answer = t.merge("pods/a/status", &doc!({ "status": status })).await;
         let field = format!("status.{field}");
@@ -341,4 +341,107 @@ async fn strategy_that_is_no_percentage_counts_as_zero(t: &Scope) {
         ),
     ];
     refused(t, "deployments", &given, &faults).await;
+}
+
+async fn stateful_sets_are_checked(t: &Scope) {
+    let value = format!("Invalid value: \"a b\": {}", names::label_value("a b")[0]);
+    for (pointer, given, faults) in [
+        (
+            "/spec/podManagementPolicy",
+            doc!("x"),
+            vec![(
+                "spec.podManagementPolicy",
+                "Invalid value: \"x\": must be 'OrderedReady' or 'Parallel'",
+            )],
+        ),
+        (
+            "/spec/updateStrategy",
+            doc!({ "type": "x" }),
+            vec![(
+                "spec.updateStrategy",
+                "Invalid value: {\"Type\":\"x\",\"RollingUpdate\":null}: must be 'RollingUpdate' \
+                 or 'OnDelete'",
+            )],
+        ),
+        (
+            "/spec/template/spec/activeDeadlineSeconds",
+            doc!(5),
+            vec![(
+                "spec.template.spec.activeDeadlineSeconds",
+                "Forbidden: activeDeadlineSeconds in StatefulSet is not Supported",
+            )],
+        ),
+        (
+            "/spec/selector/matchLabels/app",
+            doc!("a b"),
+            vec![
+                ("spec.selector.matchLabels", &*value),
+                (
+                    "spec.selector",
+                    "Invalid value: {\"matchLabels\":{\"app\":\"a b\"}}",
+                ),
+            ],
+        ),
+    ] {
+        let given = stateful_set("a").set(pointer, given);
+        refused(t, "statefulsets", &given, &faults).await;
+    }
+}
+
+async fn daemon_sets_are_checked(t: &Scope) {
+    let value = format!("Invalid value: \"a b\": {}", names::label_value("a b")[0]);
+    for (pointer, given, faults) in [
+        (
+            "/spec/updateStrategy",
+            doc!({ "type": "x" }),
+            vec![(
+                "spec.updateStrategy",
+                "Unsupported value: {\"Type\":\"x\",\"RollingUpdate\":null}: supported values: \
+                 \"RollingUpdate\", \"OnDelete\"",
+            )],
+        ),
+        (
+            "/spec/updateStrategy",
+            doc!({ "type": "RollingUpdate", "rollingUpdate": { "maxUnavailable": 0 } }),
+            vec![(
+                "spec.updateStrategy.rollingUpdate.maxUnavailable",
+                "Required value: cannot be 0 when maxSurge is 0",
+            )],
+        ),
+        (
+            "/spec/template/spec/activeDeadlineSeconds",
+            doc!(5),
+            vec![(
+                "spec.template.spec.activeDeadlineSeconds",
+                "Forbidden: activeDeadlineSeconds in DaemonSet is not Supported",
+            )],
+        ),
+        (
+            "/spec/selector/matchLabels/app",
+            doc!("a b"),
+            vec![("spec.selector.matchLabels", &*value)],
+        ),
+        (
+            "/spec/selector",
+            Doc::NULL,
+            vec![(
+                "spec.template.metadata.labels",
+                "Invalid value: {\"app\":\"web\"}: `selector` does not match template `labels`",
+            )],
+        ),
+    ] {
+        let given = daemon_set("a").set(pointer, given);
+        refused(t, "daemonsets", &given, &faults).await;
+    }
+}
+
+async fn mirrors_are_made_as_such(t: &Scope) {
+    t.made("pods", &pod("a").set("/spec/nodeName", "one")).await;
+    let mark = |value: &str| doc!({ "metadata": { "annotations": { "kubernetes.io/config.mirror": value } } });
+    let refusal = t.merge("pods/a", &mark("x")).await.fails(422, "Invalid");
+    let field = "metadata.annotations[kubernetes.io/config.mirror]";
+    demand(
+        &refusal,
+        &[(field, "Forbidden: may not add mirror pod annotation")],
+    );
 }

@@ -186,22 +186,49 @@ fn validate_strategy(strategy: &Doc, errors: &mut FieldErrors) {
         "RollingUpdate" => validate_rolling(rolling, &path.child("rollingUpdate"), errors),
         "" => {}
         sort => {
-            let sort = windlass_core::quote(sort);
-            let shown = format!("{{\"Type\":{sort},\"RollingUpdate\":null}}");
+            let shown = show_strategy(sort);
             errors.not_supported_raw(&path, shown, &["Recreate", "RollingUpdate"]);
         }
     }
 }
 
+/// A strategy as messages show it, of a type that nobody knows.
+fn show_strategy(sort: &str) -> String {
+    let sort = windlass_core::quote(sort);
+    format!("{{\"Type\":{sort},\"RollingUpdate\":null}}")
+}
+
+fn validate_daemon_strategy(strategy: &Doc, errors: &mut FieldErrors) {
+    let path = FieldPath::new("spec").child("updateStrategy");
+    match strategy.str_at("/type") {
+        "" | "OnDelete" => {}
+        "RollingUpdate" => {
+            let (rolling, path) = (strategy.at("/rollingUpdate"), path.child("rollingUpdate"));
+            for key in ["maxUnavailable", "maxSurge"] {
+                int_or_percent(rolling, key, &path, errors);
+            }
+            if is_zero(rolling, "maxUnavailable") && is_zero(rolling, "maxSurge") {
+                let detail = "cannot be 0 when maxSurge is 0";
+                errors.required(&path.child("maxUnavailable"), detail);
+            }
+        }
+        sort => {
+            let shown = show_strategy(sort);
+            errors.not_supported_raw(&path, shown, &["RollingUpdate", "OnDelete"]);
+        }
+    }
+}
+
+/// Whether a field is nothing of what there is; what is no percentage counts for nothing.
+fn is_zero(object: &Doc, key: &str) -> bool {
+    let value = object.get(key).and_then(pod_spec::int_or_percent);
+    value.is_some_and(|value| value.scaled_up(100).unwrap_or(0) == 0)
+}
+
 fn validate_rolling(rolling: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
     let unavailable = int_or_percent(rolling, "maxUnavailable", path, errors);
     int_or_percent(rolling, "maxSurge", path, errors);
-    // What is no percentage counts for nothing.
-    let is_zero = |key: &str| {
-        let value = rolling.get(key).and_then(pod_spec::int_or_percent);
-        value.is_some_and(|value| value.scaled_up(100).unwrap_or(0) == 0)
-    };
-    if is_zero("maxUnavailable") && is_zero("maxSurge") {
+    if is_zero(rolling, "maxUnavailable") && is_zero(rolling, "maxSurge") {
         let value = rolling.at("/maxUnavailable");
         errors.invalid(
             &path.child("maxUnavailable"),
@@ -375,16 +402,21 @@ impl Hooks for StatefulSets {
     }
 
     fn validate(&self, object: &Doc, errors: &mut FieldErrors) {
-        workload::validate(object, "StatefulSet", errors);
-        let path = FieldPath::new("spec");
-        let policies = ["OrderedReady", "Parallel"];
-        pod_spec::one_of(
-            object.at("/spec"),
-            "podManagementPolicy",
-            &policies,
-            &path,
-            errors,
-        );
+        let (spec, path) = (object.at("/spec"), FieldPath::new("spec"));
+        let policy = spec.str_at("/podManagementPolicy");
+        if !matches!(policy, "" | "OrderedReady" | "Parallel") {
+            let detail = "must be 'OrderedReady' or 'Parallel'";
+            errors.invalid(&path.child("podManagementPolicy"), policy, detail);
+        }
+        let strategy = spec.str_at("/updateStrategy/type");
+        if !matches!(strategy, "" | "RollingUpdate" | "OnDelete") {
+            let detail = "must be 'RollingUpdate' or 'OnDelete'";
+            let shown = show_strategy(strategy);
+            errors.invalid_shown(&path.child("updateStrategy"), shown, detail);
+        }
+        not_negative(object, "/spec/replicas", errors);
+        not_negative(object, "/spec/minReadySeconds", errors);
+        workload::validate_pods(object, "StatefulSet", errors);
     }
 
     fn validate_update(&self, new: &Doc, old: &Doc, errors: &mut FieldErrors) {
@@ -479,7 +511,10 @@ impl Hooks for DaemonSets {
     }
 
     fn validate(&self, object: &Doc, errors: &mut FieldErrors) {
-        workload::validate(object, "DaemonSet", errors);
+        workload::validate_pods(object, "DaemonSet", errors);
+        not_negative(object, "/spec/minReadySeconds", errors);
+        validate_daemon_strategy(object.at("/spec/updateStrategy"), errors);
+        not_negative(object, "/spec/revisionHistoryLimit", errors);
     }
 
     fn validate_update(&self, new: &Doc, old: &Doc, errors: &mut FieldErrors) {

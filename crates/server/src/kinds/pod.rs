@@ -156,6 +156,7 @@ impl Hooks for Pods {
     }
 
     fn validate_update(&self, new: &Doc, old: &Doc, errors: &mut FieldErrors) {
+        pod_annotations::validate_update(new, old, errors);
         if !has_as_many_containers(new, old, errors) {
             return;
         }

@@ -60,6 +60,18 @@ pub(super) fn validate(pod: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
     }
 }
 
+/// Finds a mark of a pod that a node runs by itself which comes, goes or changes.
+pub(super) fn validate_update(new: &Doc, old: &Doc, errors: &mut FieldErrors) {
+    let path = FieldPath::new("metadata").child("annotations").key(MIRROR);
+    match (old.meta().annotation(MIRROR), new.meta().annotation(MIRROR)) {
+        (None, Some(_)) => errors.forbidden(&path, "may not add mirror pod annotation"),
+        (Some(before), after) if after != Some(before) => {
+            errors.forbidden(&path, "may not remove or update mirror pod annotation");
+        }
+        _ => {}
+    }
+}
+
 fn validate_seccomp(profile: &str, path: &FieldPath, errors: &mut FieldErrors) {
     if SECCOMP_PROFILES.contains(&profile) {
         return;

@@ -24,7 +24,6 @@ pub(super) fn validate(new: &Doc, old: &Doc, errors: &mut FieldErrors) {
         new.at("/status/qosClass"),
         old.at("/status/qosClass"),
     );
-    validate_claims(new, &path, errors);
     let addresses = addresses(status.at("/podIPs"));
     validate_addresses(
         &addresses,
@@ -44,20 +43,6 @@ fn validate_nominated(new: &Doc, old: &Doc, path: &FieldPath, errors: &mut Field
     if !old.str_at("/spec/nodeName").is_empty() {
         let detail = "may not be set on pods that are already bound to a node";
         errors.forbidden(path, detail);
-    }
-}
-
-/// What is said about claims is about claims of the pod.
-fn validate_claims(pod: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
-    let claims = pod.at("/spec/resourceClaims").items();
-    let said = pod.at("/status/resourceClaimStatuses").items();
-    for (index, status) in said.iter().enumerate() {
-        let name = status.str_at("/name");
-        if !claims.iter().any(|claim| claim.str_at("/name") == name) {
-            let path = path.child("resourceClaimStatuses").index(index);
-            let detail = "must match the name of an entry in `spec.resourceClaims`";
-            errors.invalid(&path.child("name"), name, detail);
-        }
     }
 }
 

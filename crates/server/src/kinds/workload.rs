@@ -68,7 +68,10 @@ pub(super) fn validate_pods(object: &Doc, kind: &str, errors: &mut FieldErrors) 
 fn validate_selector(selector: &Doc, kind: &str, errors: &mut FieldErrors) -> Option<Selector> {
     let path = FieldPath::new("spec").child("selector");
     if selector.is_null() {
-        errors.required(&path, "");
+        // Upstream does not ask daemon sets for one.
+        if kind != "DaemonSet" {
+            errors.required(&path, "");
+        }
         // What selects nothing does not select the template either.
         return Some(Selector::nothing());
     }
@@ -79,7 +82,12 @@ fn validate_selector(selector: &Doc, kind: &str, errors: &mut FieldErrors) -> Op
         .and_then(|parsed| Selector::try_from(&parsed).map_err(drop));
     match compiled {
         Err(_) => {
-            errors.invalid_shown(&path, show_selector(selector), "invalid label selector");
+            let detail = match kind {
+                "DaemonSet" => return None,
+                "StatefulSet" => "",
+                _ => "invalid label selector",
+            };
+            errors.invalid_shown(&path, show_selector(selector), detail);
             None
         }
         Ok(compiled) if compiled.is_everything() => {
