@@ -1,5 +1,6 @@
 //! What is wrong with which field, in upstream's words.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use windlass_core::{Doc, Kind};
@@ -176,13 +177,16 @@ impl FieldErrors {
         field: &FieldPath,
         value: &str,
         list: &str,
-        known: &[&str],
+        known: &BTreeSet<&str>,
     ) {
-        let mut known = known.to_vec();
-        known.sort_unstable();
-        let detail = match &known[..] {
+        // The list may be long, and is of no use to somebody who has this many errors to read.
+        if self.0.len() >= ERRORS_LIMIT {
+            return;
+        }
+        let names: Vec<&str> = known.iter().copied().collect();
+        let detail = match &names[..] {
             [] => format!("must be one of the names in {list} which is empty"),
-            known => format!("must be one of the names in {list}: {}", known.join(", ")),
+            names => format!("must be one of the names in {list}: {}", names.join(", ")),
         };
         self.push(Sort::NotFound, field, show(&value.into()), detail);
     }

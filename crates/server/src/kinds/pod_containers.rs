@@ -1,5 +1,7 @@
 //! What is wrong with the containers of a pod.
 
+use std::collections::{BTreeSet, HashSet};
+
 use windlass_core::{Doc, names};
 
 use super::pod_spec::one_of;
@@ -18,13 +20,26 @@ const RECURSIONS: &[&str] = &["Disabled", "Enabled", "IfPossible"];
 struct Pod<'a> {
     spec: &'a Doc,
     /// The names of volumes that are fine.
-    volumes: &'a [&'a str],
+    volumes: &'a HashSet<&'a str>,
+    /// The names of its claims.
+    claims: &'a BTreeSet<&'a str>,
 }
 
 /// Finds what is wrong with all containers of a pod, and between them.
-pub(super) fn validate(spec: &Doc, volumes: &[&str], path: &FieldPath, errors: &mut FieldErrors) {
-    let pod = Pod { spec, volumes };
-    let mut seen = Vec::new();
+pub(super) fn validate(
+    spec: &Doc,
+    volumes: &HashSet<&str>,
+    path: &FieldPath,
+    errors: &mut FieldErrors,
+) {
+    let claims = spec.at("/resourceClaims").items().iter();
+    let claims = claims.map(|claim| claim.str_at("/name")).collect();
+    let pod = Pod {
+        spec,
+        volumes,
+        claims: &claims,
+    };
+    let mut seen = HashSet::new();
     if spec.at("/containers").items().is_empty() {
         errors.required(&path.child("containers"), "");
     }
@@ -78,7 +93,7 @@ fn validate_image_ends(container: &Doc, path: &FieldPath, errors: &mut FieldErro
 
 fn find_duplicate<'a>(
     container: &'a Doc,
-    seen: &mut Vec<&'a str>,
+    seen: &mut HashSet<&'a str>,
     path: &FieldPath,
     errors: &mut FieldErrors,
 ) {
@@ -86,7 +101,7 @@ fn find_duplicate<'a>(
     if seen.contains(&name) && !name.is_empty() {
         errors.duplicate(&path.child("name"), name);
     }
-    seen.push(name);
+    seen.insert(name);
 }
 
 fn validate_common(container: &Doc, pod: Pod<'_>, path: &FieldPath, errors: &mut FieldErrors) {
@@ -111,13 +126,13 @@ fn validate_common(container: &Doc, pod: Pod<'_>, path: &FieldPath, errors: &mut
     one_of(container, "imagePullPolicy", PULL_POLICIES, path, errors);
     let resources = path.child("resources");
     pod_resources::validate(container.at("/resources"), &resources, errors);
-    device::validate_uses(container, pod.spec, &resources.child("claims"), errors);
+    device::validate_uses(container, pod.claims, &resources.child("claims"), errors);
     pod_resources::validate_resizing(container, pod.spec, path, errors);
     pod_security::validate_container(container, pod.spec, path, errors);
 }
 
 fn validate_ports(ports: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     for (index, port) in ports.items().iter().enumerate() {
         let path = path.index(index);
         let name = port.str_at("/name");
@@ -127,7 +142,7 @@ fn validate_ports(ports: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
             if errors.len() == known && seen.contains(&name) {
                 errors.duplicate(&path.child("name"), name);
             }
-            seen.push(name);
+            seen.insert(name);
         }
         match port.at("/containerPort").as_i64() {
             None | Some(0) => errors.required(&path.child("containerPort"), ""),
@@ -145,7 +160,7 @@ fn validate_ports(ports: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
 
 /// Finds ports of the node that several ports of containers would get.
 fn find_host_port_conflicts(containers: &[Doc], path: &FieldPath, errors: &mut FieldErrors) {
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     for (index, container) in containers.iter().enumerate() {
         let path = path.index(index).child("ports");
         for (index, port) in container.at("/ports").items().iter().enumerate() {
@@ -157,7 +172,7 @@ fn find_host_port_conflicts(containers: &[Doc], path: &FieldPath, errors: &mut F
             if seen.contains(&taken) {
                 errors.duplicate(&path.index(index).child("hostPort"), taken);
             } else {
-                seen.push(taken);
+                seen.insert(taken);
             }
         }
     }
@@ -211,10 +226,20 @@ pub(super) fn port_name(name: &str, path: &FieldPath, errors: &mut FieldErrors) 
     }
 }
 
-fn validate_mounts(container: &Doc, volumes: &[&str], path: &FieldPath, errors: &mut FieldErrors) {
+fn validate_mounts(
+    container: &Doc,
+    volumes: &HashSet<&str>,
+    path: &FieldPath,
+    errors: &mut FieldErrors,
+) {
     let list = path.child("volumeMounts");
-    let devices = container.at("/volumeDevices").items();
-    let mut seen = Vec::new();
+    let devices = |key| {
+        let devices = container.at("/volumeDevices").items().iter();
+        devices.map(|device| device.str_at(key)).collect()
+    };
+    let (names, places): (HashSet<&str>, HashSet<&str>) =
+        (devices("/name"), devices("/devicePath"));
+    let mut seen = HashSet::new();
     for (index, mount) in container.at("/volumeMounts").items().iter().enumerate() {
         let path = list.index(index);
         let (name, place) = (mount.str_at("/name"), mount.str_at("/mountPath"));
@@ -230,15 +255,12 @@ fn validate_mounts(container: &Doc, volumes: &[&str], path: &FieldPath, errors: 
         if seen.contains(&place) {
             errors.invalid(&path.child("mountPath"), place, "must be unique");
         }
-        seen.push(place);
-        if devices.iter().any(|device| device.str_at("/name") == name) {
+        seen.insert(place);
+        if names.contains(name) {
             let detail = "must not already exist in volumeDevices";
             errors.invalid(&path.child("name"), name, detail);
         }
-        if devices
-            .iter()
-            .any(|device| device.str_at("/devicePath") == place)
-        {
+        if places.contains(place) {
             let detail = "must not already exist as a path in volumeDevices";
             errors.invalid(&path.child("mountPath"), place, detail);
         }
@@ -279,8 +301,13 @@ fn validate_propagation(mount: &Doc, container: &Doc, list: &FieldPath, errors: 
     }
 }
 
-fn validate_devices(container: &Doc, volumes: &[&str], path: &FieldPath, errors: &mut FieldErrors) {
-    let mut seen = Vec::new();
+fn validate_devices(
+    container: &Doc,
+    volumes: &HashSet<&str>,
+    path: &FieldPath,
+    errors: &mut FieldErrors,
+) {
+    let mut seen = HashSet::new();
     for (index, device) in container.at("/volumeDevices").items().iter().enumerate() {
         let path = path.child("volumeDevices").index(index);
         let (name, place) = (device.str_at("/name"), device.str_at("/devicePath"));
@@ -300,7 +327,7 @@ fn validate_devices(container: &Doc, volumes: &[&str], path: &FieldPath, errors:
             let detail = "can not contain backsteps ('..')";
             errors.invalid(&path.child("devicePath"), place, detail);
         } else {
-            seen.push(place);
+            seen.insert(place);
         }
     }
 }

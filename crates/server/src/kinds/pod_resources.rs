@@ -1,5 +1,7 @@
 //! What containers request and are limited to.
 
+use std::collections::HashSet;
+
 use windlass_core::{Doc, Quantity, names};
 
 use crate::field::{FieldErrors, FieldPath};
@@ -143,13 +145,13 @@ pub(super) fn validate_resizing(
     errors: &mut FieldErrors,
 ) {
     let path = path.child("resizePolicy");
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     for (index, rule) in container.at("/resizePolicy").items().iter().enumerate() {
         let (resource, policy) = (rule.str_at("/resourceName"), rule.str_at("/restartPolicy"));
         if seen.contains(&resource) {
             errors.duplicate(&path.index(index), resource);
         }
-        seen.push(resource);
+        seen.insert(resource);
         for (value, known) in [(resource, RESIZED), (policy, RESIZE_POLICIES)] {
             if value.is_empty() {
                 errors.required(&path, "");

@@ -1,5 +1,7 @@
 //! With which rights and in which namespaces of its node a pod runs.
 
+use std::collections::HashSet;
+
 use windlass_core::Doc;
 
 use super::pod_spec::one_of;
@@ -219,7 +221,7 @@ fn validate_app_armor(context: &Doc, path: &FieldPath, errors: &mut FieldErrors)
 }
 
 fn validate_sysctls(spec: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     let sysctls = spec.at("/securityContext/sysctls").items();
     for (index, sysctl) in sysctls.iter().enumerate() {
         let path = path.index(index).child("name");
@@ -232,7 +234,7 @@ fn validate_sysctls(spec: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
             errors.duplicate(&path, name);
         }
         validate_host_sysctl(spec, name, &path, errors);
-        seen.push(name);
+        seen.insert(name);
     }
 }
 

@@ -3,6 +3,8 @@
 //! Templates of deployments and of replica sets must get the same defaults, or their comparison
 //! fails and deployments roll for ever.
 
+use std::collections::HashSet;
+
 use std::cell::RefCell;
 
 use windlass_core::{Doc, IntOrString, Memo, names};
@@ -270,7 +272,7 @@ fn validate_gates(spec: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
         let name = gate.str_at("/conditionType");
         errors.invalid_each(&path, name, names::qualified_name(name));
     }
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     for (index, gate) in spec.at("/schedulingGates").items().iter().enumerate() {
         let path = path.child("schedulingGates").index(index);
         let name = gate.str_at("/name");
@@ -278,7 +280,7 @@ fn validate_gates(spec: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
         if seen.contains(&name) {
             errors.duplicate(&path, name);
         }
-        seen.push(name);
+        seen.insert(name);
     }
 }
 
@@ -323,7 +325,7 @@ pub(super) fn validate_template(template: &Doc, path: &FieldPath, errors: &mut F
 
 fn validate_claims(spec: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
     let path = path.child("resourceClaims");
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     for (index, claim) in spec.at("/resourceClaims").items().iter().enumerate() {
         let path = path.index(index);
         match claim.str_at("/name") {
@@ -331,7 +333,7 @@ fn validate_claims(spec: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
             name if seen.contains(&name) => errors.duplicate(&path.child("name"), name),
             name => {
                 errors.invalid_each(&path.child("name"), name, names::dns1123_label(name));
-                seen.push(name);
+                seen.insert(name);
             }
         }
         validate_claim_source(claim, &path, errors);

@@ -1,5 +1,7 @@
 //! Where the volumes of a pod come from.
 
+use std::collections::HashSet;
+
 use windlass_core::{Doc, Quantity, names};
 
 use super::pod_spec::one_of;
@@ -58,8 +60,8 @@ pub(super) fn validate<'a>(
     volumes: &'a Doc,
     path: &FieldPath,
     errors: &mut FieldErrors,
-) -> Vec<&'a str> {
-    let mut seen = Vec::new();
+) -> HashSet<&'a str> {
+    let mut seen = HashSet::new();
     for (index, volume) in volumes.items().iter().enumerate() {
         let known = errors.len();
         validate_source(volume, &path.index(index), errors);
@@ -72,7 +74,7 @@ pub(super) fn validate<'a>(
         }
         // A volume with a fault is as good as absent to those who mount it.
         if errors.len() == known {
-            seen.push(name);
+            seen.insert(name);
         }
     }
     seen
@@ -223,7 +225,7 @@ fn validate_field_file(file: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
 /// Finds what is wrong with a volume that several sources share.
 fn validate_projected(given: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
     validate_mode(given, "defaultMode", path, errors);
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     for (index, source) in given.at("/sources").items().iter().enumerate() {
         let item = path.child("sources").index(index);
         for key in ["secret", "configMap"] {
@@ -256,7 +258,7 @@ fn validate_projected(given: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
 fn take_places<'a>(
     part: &'a Doc,
     name: Option<&str>,
-    seen: &mut Vec<&'a str>,
+    seen: &mut HashSet<&'a str>,
     path: &FieldPath,
     errors: &mut FieldErrors,
 ) {
@@ -269,7 +271,7 @@ fn take_places<'a>(
         if seen.contains(&place) {
             errors.invalid(path, name.unwrap_or(place), "conflicting duplicate paths");
         } else {
-            seen.push(place);
+            seen.insert(place);
         }
     }
 }

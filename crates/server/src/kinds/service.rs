@@ -1,5 +1,7 @@
 //! What is wrong with services, in the order in which upstream tells of it.
 
+use std::collections::HashSet;
+
 use std::net::IpAddr;
 
 use windlass_core::{Doc, names};
@@ -62,7 +64,7 @@ fn validate_type(spec: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
 }
 
 fn validate_ports(ports: &[Doc], path: &FieldPath, errors: &mut FieldErrors) {
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     for (index, port) in ports.iter().enumerate() {
         let path = path.index(index);
         match port.str_at("/name") {
@@ -71,7 +73,7 @@ fn validate_ports(ports: &[Doc], path: &FieldPath, errors: &mut FieldErrors) {
             name if seen.contains(&name) => errors.duplicate(&path.child("name"), name),
             name => {
                 errors.invalid_each(&path.child("name"), name, names::dns1123_label(name));
-                seen.push(name);
+                seen.insert(name);
             }
         }
         let number = port.at("/port").as_i64().unwrap_or(0);
@@ -167,15 +169,15 @@ fn find_conflicts(spec: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
             errors.forbidden(&path.index(index).child("nodePort"), detail);
         }
     }
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     for (index, port) in with_nodes {
         let identity = (on_node(port), port.str_at("/protocol"));
         if seen.contains(&identity) {
             errors.duplicate(&path.index(index).child("nodePort"), identity.0);
         }
-        seen.push(identity);
+        seen.insert(identity);
     }
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     for (index, port) in ports.iter().enumerate() {
         let identity = super::network::identity(port);
         if seen.contains(&identity) {
@@ -187,7 +189,7 @@ fn find_conflicts(spec: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
             );
             errors.duplicate_shown(&path.index(index), shown);
         }
-        seen.push(identity);
+        seen.insert(identity);
     }
 }
 

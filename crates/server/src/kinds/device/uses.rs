@@ -1,6 +1,6 @@
 //! Which claims of a pod its containers use.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use windlass_core::Doc;
 
@@ -10,12 +10,10 @@ use crate::field::{FieldErrors, FieldPath};
 /// claim as a whole, or some of its requests, each once.
 pub(in crate::kinds) fn validate_uses(
     container: &Doc,
-    spec: &Doc,
+    claims: &BTreeSet<&str>,
     path: &FieldPath,
     errors: &mut FieldErrors,
 ) {
-    let claims = spec.at("/resourceClaims").items().iter();
-    let claims: Vec<&str> = claims.map(|claim| claim.str_at("/name")).collect();
     let uses = container.at("/resources/claims");
     let mut seen: HashSet<(&str, &str)> = HashSet::new();
     for (index, used) in uses.items().iter().enumerate() {
@@ -38,8 +36,8 @@ pub(in crate::kinds) fn validate_uses(
         } else {
             seen.insert((name, request));
         }
-        if !claims.contains(&name) {
-            errors.not_found_among(&path, name, "pod.spec.resourceClaims", &claims);
+        if !claims.contains(name) {
+            errors.not_found_among(&path, name, "pod.spec.resourceClaims", claims);
         }
     }
 }
