@@ -3,9 +3,8 @@
 //! Templates of deployments and of replica sets must get the same defaults, or their comparison
 //! fails and deployments roll for ever.
 
-use std::collections::HashSet;
-
 use std::cell::RefCell;
+use std::collections::HashSet;
 
 use windlass_core::{Doc, IntOrString, Memo, names};
 

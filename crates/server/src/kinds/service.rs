@@ -1,7 +1,6 @@
 //! What is wrong with services, in the order in which upstream tells of it.
 
 use std::collections::HashSet;
-
 use std::net::IpAddr;
 
 use windlass_core::{Doc, names};
