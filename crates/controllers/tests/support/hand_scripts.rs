@@ -8,7 +8,7 @@ use windlass_core::{Doc, Gvr, doc, merge_patch};
 use crate::{
     hard_scripts::{blocking, delete, map},
     odd_scripts::{define, until_observed, widget},
-    rare_scripts::{label, until_pods},
+    rare_scripts::{label, recreate_with_old_pods_going, until_pods},
     scripts::{
         QUOTAS, Script, pause, roll_out_two, rolling, scripts, set_image, sizes, until_complete,
         until_gone, until_set, until_sizes,
@@ -269,18 +269,7 @@ async fn late_rollout_overtaken(stage: &Stage) {
 
 /// The old pods were told to go, and the new ones need not wait for them any more.
 async fn recreation_becomes_rolling(stage: &Stage) {
-    let slow = template("web", "nginx:1", "nowhere");
-    let strategy = doc!({ "type": "Recreate" });
-    let owner = deployment("web", 2).with("/spec/template", slow).unwrap();
-    stage
-        .create(owner.with("/spec/strategy", strategy).unwrap())
-        .await;
-    until_pods(stage, 2).await;
-    stage.make_all_ready().await;
-    until_complete(stage).await;
-    set_image(stage, "nginx:2").await;
-    until_sizes(stage, &[0]).await;
-    until_pods(stage, 0).await;
+    recreate_with_old_pods_going(stage).await;
     let rolling = doc!({ "spec": { "strategy": { "type": "RollingUpdate" } } });
     stage.patch(&DEPLOYMENTS, "web", rolling).await;
     until_pods(stage, 2).await;

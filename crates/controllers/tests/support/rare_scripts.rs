@@ -335,8 +335,9 @@ async fn notes_go_back_with_the_template(stage: &Stage) {
     until_complete(stage).await;
 }
 
-/// New pods come when the old ones have ended, not only when they are told to.
-async fn recreation_waits_for_pods_that_end(stage: &Stage) {
+/// Two pods were told to go, take their time, and have to be gone before those of the next template
+/// come.
+pub(crate) async fn recreate_with_old_pods_going(stage: &Stage) {
     let slow = template("web", "nginx:1", "nowhere");
     let strategy = doc!({ "type": "Recreate" });
     let owner = deployment("web", 2).with("/spec/template", slow).unwrap();
@@ -349,6 +350,11 @@ async fn recreation_waits_for_pods_that_end(stage: &Stage) {
     set_image(stage, "nginx:2").await;
     until_sizes(stage, &[0]).await;
     until_pods(stage, 0).await;
+}
+
+/// New pods come when the old ones have ended, not only when they are told to.
+async fn recreation_waits_for_pods_that_end(stage: &Stage) {
+    recreate_with_old_pods_going(stage).await;
     let going = stage.pods().await;
     assert_eq!(going.len(), 2);
     stage.scale(&DEPLOYMENTS, "web", 3).await;
