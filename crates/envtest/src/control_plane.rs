@@ -180,6 +180,28 @@ impl ControlPlane {
         )
     }
 
+    /// The path of a kubeconfig for a service account. It may do what RBAC grants to the account.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such account, or the file cannot be written.
+    pub fn kubeconfig_for_account(&self, namespace: &str, account: &str) -> io::Result<PathBuf> {
+        let output = self
+            .kubectl()
+            .args(["create", "token", "--namespace", namespace, account])
+            .output()?;
+        if !output.status.success() {
+            return Err(io::Error::other(String::from_utf8_lossy(&output.stderr)));
+        }
+        let number = self.users.fetch_add(1, Ordering::Relaxed);
+        kubeconfig::write_token(
+            &self.directory,
+            &format!("user-{number}"),
+            &self.url(),
+            String::from_utf8_lossy(&output.stdout).trim(),
+        )
+    }
+
     /// A kubectl of the same version, as the administrator.
     #[must_use]
     pub fn kubectl(&self) -> Command {

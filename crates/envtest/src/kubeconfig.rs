@@ -1,7 +1,7 @@
 //! The files that tell a client where the server is and who the client is.
 
 use std::{
-    fs,
+    fs, io,
     path::{Path, PathBuf},
 };
 
@@ -20,14 +20,29 @@ pub(crate) fn write(
     let certificate = directory.file(&format!("{name}.crt"));
     let key = directory.file(&format!("{name}.key"));
     identity.write(&certificate, &key)?;
-    let text = render(url, &directory.file("ca.crt"), &certificate, &key);
+    let (certificate, key) = (quote(&certificate), quote(&key));
+    let user = format!("client-certificate: {certificate}, client-key: {key}");
+    Ok(write_user(directory, name, url, &user)?)
+}
+
+/// Writes `NAME.kubeconfig` into the directory for who bears a token, and returns its path.
+pub(crate) fn write_token(
+    directory: &Directory,
+    name: &str,
+    url: &str,
+    token: &str,
+) -> io::Result<PathBuf> {
+    write_user(directory, name, url, &format!("token: {token}"))
+}
+
+fn write_user(directory: &Directory, name: &str, url: &str, user: &str) -> io::Result<PathBuf> {
     let path = directory.file(&format!("{name}.kubeconfig"));
-    fs::write(&path, text)?;
+    fs::write(&path, render(url, &directory.file("ca.crt"), user))?;
     Ok(path)
 }
 
-fn render(url: &str, authority: &Path, certificate: &Path, key: &Path) -> String {
-    let (authority, certificate, key) = (quote(authority), quote(certificate), quote(key));
+fn render(url: &str, authority: &Path, user: &str) -> String {
+    let authority = quote(authority);
     format!(
         "apiVersion: v1
 kind: Config
@@ -42,9 +57,7 @@ clusters:
     certificate-authority: {authority}
 users:
 - name: envtest
-  user:
-    client-certificate: {certificate}
-    client-key: {key}
+  user: {{{user}}}
 "
     )
 }

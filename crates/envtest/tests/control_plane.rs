@@ -79,6 +79,28 @@ fn user_without_a_grant_is_known_and_refused() {
 }
 
 #[test]
+fn service_account_has_a_kubeconfig_of_its_own() {
+    let Some(server) = real_server() else { return };
+    output(server.kubectl().args(["create", "serviceaccount", "robot"]));
+    let kubeconfig = server.kubeconfig_for_account("default", "robot").unwrap();
+    let mut kubectl = server.kubectl();
+    kubectl.env("KUBECONFIG", &kubeconfig);
+    let name = [
+        "auth",
+        "whoami",
+        "-o",
+        "jsonpath={.status.userInfo.username}",
+    ];
+    assert_eq!(
+        output(kubectl.args(name)),
+        "system:serviceaccount:default:robot"
+    );
+    let missing = server.kubeconfig_for_account("default", "nobody");
+    let error = missing.unwrap_err().to_string();
+    assert!(error.contains(r#""nobody" not found"#), "{error}");
+}
+
+#[test]
 fn restarted_server_keeps_its_address_and_data() {
     let Some(mut server) = own_server(&Options::default()) else {
         return;
