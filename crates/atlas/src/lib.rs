@@ -5,6 +5,8 @@
 //!
 //! * [`Atlas::kind`] and [`Type::field`]: the facts themselves, for OpenAPI and defaults;
 //! * [`decode_protobuf`]: request bodies of typed clients, as the JSON those would have sent;
+//! * [`ProtobufDecoder`] and [`protobuf_event`]: watches in protobuf;
+//! * [`ProtobufEncoder`]: the other way round, for what our own clients send;
 //! * [`canonical`]: an object with exactly the empty fields that upstream writes;
 //! * [`unknown_fields`]: what strict field validation refuses;
 //! * [`apply`]: server-side apply and `managedFields`;
@@ -38,7 +40,8 @@ mod zero;
 
 pub use canonical::canonical;
 pub use protobuf::{
-    Decoded, MESSAGES_LIMIT, PROTOBUF_PREFIX, ProtobufError, decode_protobuf, decode_protobuf_as,
+    Decoded, MESSAGES_LIMIT, PROTOBUF_PREFIX, ProtobufDecoder, ProtobufEncoder, ProtobufError,
+    decode_protobuf, decode_protobuf_as, protobuf_event,
 };
 pub use strategic::{StrategicError, strategic_merge};
 pub use table::{Atlas, EnumRef, Field, ListType, Shape, Strategy, Type, TypeRef};

@@ -1,20 +1,26 @@
-//! Protobuf request bodies as documents.
+//! Documents from protobuf and as protobuf.
 //!
-//! Typed clients of Kubernetes send built-in kinds as protobuf. A body is decoded to the JSON that
-//! the same client would have sent instead: what upstream's structs leave out when empty is left
+//! Typed clients of Kubernetes speak of built-in kinds in protobuf. A body is decoded to the JSON
+//! that the same client would have sent instead: what upstream's structs leave out when empty is left
 //! out, what they write as zero or `null` is written so. The table of facts drives a small reader
 //! of the wire format; there is no generated code.
 //!
 //! Bodies come from outside. Depth and the number of messages are limited, and bytes that are not
 //! a message are an error that says where.
 
+mod encode;
 mod message;
+mod repeats;
 mod special;
 mod wire;
 
-use windlass_core::{Doc, Gvk, Str};
+use std::borrow::Cow;
+use std::fmt;
 
-use crate::table::Atlas;
+use windlass_core::{Doc, Gvk, Prune, PruneNode, Str};
+
+use crate::table::{Atlas, Type};
+pub use encode::ProtobufEncoder;
 use message::Decoder;
 use wire::{Reader, Value};
 
@@ -58,6 +64,21 @@ pub enum ProtobufError {
     /// The kind is not a built-in one.
     #[error("no kind {:?} is registered for version {:?}", .0.kind(), .0.api_version())]
     UnknownKind(Gvk),
+    /// A field that the table does not know, in a body in which nothing may be passed over.
+    #[error("protobuf: {path}: field {number} is not known")]
+    UnknownField {
+        /// The message that the field is in; empty at the top.
+        path: String,
+        /// The number of the field.
+        number: u32,
+    },
+    /// An object inside of another, in a body in which nothing may be passed over: in protobuf it
+    /// does not say its kind, as the claims of a StatefulSet do in JSON.
+    #[error("protobuf: {path}: an object inside does not say its kind")]
+    KindInside {
+        /// Where it is.
+        path: String,
+    },
     /// The bytes are not a message of that kind.
     #[error("protobuf: {}{fault}", if .path.is_empty() { String::new() } else { format!("{path}: ") })]
     Corrupt {
@@ -76,71 +97,174 @@ impl ProtobufError {
         }
     }
 
-    /// This error, seen from the message that has the field it is in.
-    pub(crate) fn inside(self, field: &str) -> Self {
-        match self {
-            Self::Corrupt { path, fault } => Self::Corrupt {
-                path: if path.is_empty() {
-                    field.to_owned()
-                } else {
-                    format!("{field}.{path}")
-                },
-                fault,
-            },
-            other => other,
+    pub(crate) fn unknown(number: u32) -> Self {
+        Self::UnknownField {
+            path: String::new(),
+            number,
         }
+    }
+
+    /// This error, seen from the message that has the field it is in.
+    pub(crate) fn inside(mut self, field: &str) -> Self {
+        if let Self::Corrupt { path, .. }
+        | Self::UnknownField { path, .. }
+        | Self::KindInside { path } = &mut self
+        {
+            if !path.is_empty() {
+                path.insert(0, '.');
+            }
+            path.insert_str(0, field);
+        }
+        self
     }
 }
 
 /// Decodes a body of type `application/vnd.kubernetes.protobuf`.
 pub fn decode_protobuf(body: &[u8]) -> Result<Decoded, ProtobufError> {
     let envelope = Envelope::read(body)?;
-    let gvk = Gvk::parse(&envelope.api_version, &envelope.kind)?;
-    decode_object(envelope.raw, gvk)
+    let (api_version, kind) = envelope.kind()?;
+    decode_object(envelope.raw, Gvk::parse(&api_version, &kind)?)
 }
 
 /// As [`decode_protobuf`], for a body that may leave out its kind or version because the endpoint
 /// implies them.
 pub fn decode_protobuf_as(body: &[u8], implied: &Gvk) -> Result<Decoded, ProtobufError> {
     let envelope = Envelope::read(body)?;
-    let or_implied = |said: String, implied: &str| {
+    let or_implied = |said: Cow<'_, str>, implied: &str| {
         if said.is_empty() {
             implied.to_owned()
         } else {
-            said
+            said.into_owned()
         }
     };
-    let kind = or_implied(envelope.kind, implied.kind());
-    let api_version = or_implied(envelope.api_version, &implied.api_version());
+    let (api_version, kind) = envelope.kind()?;
+    let kind = or_implied(kind, implied.kind());
+    let api_version = or_implied(api_version, &implied.api_version());
     decode_object(envelope.raw, Gvk::parse(&api_version, &kind)?)
 }
 
+/// Decodes many objects of one kind, such as those of a watch.
+///
+/// It remembers the values of fields near the root of the objects, as the spec of pods of one
+/// template. What it remembers is bounded.
+pub struct ProtobufDecoder {
+    decoder: Decoder,
+    prune: Prune,
+    /// What the last body said of its kind, and the kind.
+    last: Option<(Vec<u8>, Known)>,
+}
+
+impl ProtobufDecoder {
+    /// A decoder that passes over these paths, and over what the table does not know.
+    #[must_use]
+    pub fn new(prune: Prune) -> Self {
+        Self {
+            decoder: Decoder::new().remembering(),
+            prune,
+            last: None,
+        }
+    }
+
+    /// The same for objects that may be written back: a field that the table does not know is an
+    /// error, because it would be lost.
+    #[must_use]
+    pub fn strict(mut self) -> Self {
+        self.decoder = self.decoder.strict();
+        self
+    }
+
+    /// Decodes one body.
+    pub fn decode(&mut self, body: &[u8]) -> Result<Doc, ProtobufError> {
+        let envelope = Envelope::read(body)?;
+        let known = match &mut self.last {
+            Some((said, known)) if *said == envelope.said => known,
+            last => {
+                let (api_version, kind) = envelope.kind()?;
+                let known = Known::find(Gvk::parse(&api_version, &kind)?)?;
+                &mut last.insert((envelope.said.to_vec(), known)).1
+            }
+        };
+        known.decode(&mut self.decoder, envelope.raw, self.prune.root())
+    }
+}
+
+impl fmt::Debug for ProtobufDecoder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProtobufDecoder")
+            .field("prune", &self.prune)
+            .field("repeats", &self.decoder.repeats())
+            .finish()
+    }
+}
+
+/// The type and the body of the object in an event of a watch. These have no envelope.
+pub fn protobuf_event(frame: &[u8]) -> Result<(&[u8], &[u8]), ProtobufError> {
+    let (mut sort, mut object): (&[u8], &[u8]) = (&[], &[]);
+    let mut reader = Reader::new(frame);
+    while let Some((number, value)) = reader.next()? {
+        match number {
+            1 => sort = value.bytes()?,
+            2 => object = special::raw(value.bytes()?)?,
+            _ => {}
+        }
+    }
+    Ok((sort, object))
+}
+
 fn decode_object(raw: &[u8], gvk: Gvk) -> Result<Decoded, ProtobufError> {
-    if gvk.kind().is_empty() {
-        return Err(ProtobufError::MissingKind);
-    }
-    if gvk.version().is_empty() {
-        return Err(ProtobufError::MissingVersion);
-    }
-    let Some(kind) = Atlas::kind(&gvk) else {
-        return Err(ProtobufError::UnknownKind(gvk));
-    };
-    let mut fields = Vec::new();
-    Decoder::new(MESSAGES_LIMIT).fields(kind, raw, &mut fields)?;
-    if kind.field("apiVersion").is_some() {
-        fields.push((Str::new("apiVersion"), gvk.api_version().into()));
-        fields.push((Str::new("kind"), gvk.kind().into()));
-    }
+    let known = Known::find(gvk)?;
+    let doc = known.decode(&mut Decoder::new(), raw, None)?;
     Ok(Decoded {
-        doc: windlass_core::Object::new(fields).into(),
-        gvk,
+        gvk: known.gvk,
+        doc,
     })
+}
+
+/// A built-in kind.
+struct Known {
+    gvk: Gvk,
+    of: &'static Type,
+    /// What its objects begin with; nothing in kinds that do not say what they are.
+    head: Vec<(Str, Doc)>,
+}
+
+impl Known {
+    fn find(gvk: Gvk) -> Result<Self, ProtobufError> {
+        if gvk.kind().is_empty() {
+            return Err(ProtobufError::MissingKind);
+        }
+        if gvk.version().is_empty() {
+            return Err(ProtobufError::MissingVersion);
+        }
+        let Some(of) = Atlas::kind(&gvk) else {
+            return Err(ProtobufError::UnknownKind(gvk));
+        };
+        let head = match of.field("apiVersion") {
+            Some(_) => vec![
+                (Str::new("apiVersion"), gvk.api_version().into()),
+                (Str::new("kind"), gvk.kind().into()),
+            ],
+            None => Vec::new(),
+        };
+        Ok(Self { gvk, of, head })
+    }
+
+    fn decode(
+        &self,
+        decoder: &mut Decoder,
+        raw: &[u8],
+        prune: Option<&PruneNode>,
+    ) -> Result<Doc, ProtobufError> {
+        let mut fields = decoder.object(self.of, raw, MESSAGES_LIMIT, prune)?;
+        fields.extend_from_slice(&self.head);
+        Ok(windlass_core::Object::new(fields).into())
+    }
 }
 
 /// What stands around every object: its kind and its bytes.
 struct Envelope<'a> {
-    api_version: String,
-    kind: String,
+    /// The kind, as a message.
+    said: &'a [u8],
     raw: &'a [u8],
 }
 
@@ -153,14 +277,13 @@ impl<'a> Envelope<'a> {
             return Err(ProtobufError::Empty);
         }
         let mut envelope = Self {
-            api_version: String::new(),
-            kind: String::new(),
+            said: &[],
             raw: &[],
         };
         let mut reader = Reader::new(inner);
         while let Some((number, value)) = reader.next()? {
             match (number, value) {
-                (1, value) => envelope.read_kind(value.bytes()?)?,
+                (1, value) => envelope.said = value.bytes()?,
                 (2, value) => envelope.raw = value.bytes()?,
                 // The encoding: of those there are, only "none" is for objects.
                 (3, value) if !value.bytes()?.is_empty() => {
@@ -172,16 +295,18 @@ impl<'a> Envelope<'a> {
         Ok(envelope)
     }
 
-    fn read_kind(&mut self, bytes: &[u8]) -> Result<(), ProtobufError> {
-        let mut reader = Reader::new(bytes);
+    /// The version and the kind, empty where they are not said.
+    fn kind(&self) -> Result<(Cow<'a, str>, Cow<'a, str>), ProtobufError> {
+        let (mut api_version, mut kind) = (Cow::Borrowed(""), Cow::Borrowed(""));
+        let mut reader = Reader::new(self.said);
         while let Some((number, value)) = reader.next()? {
             match (number, value) {
-                (1, Value::Bytes(text)) => self.api_version = special::text(text).into_owned(),
-                (2, Value::Bytes(text)) => self.kind = special::text(text).into_owned(),
+                (1, Value::Bytes(text)) => api_version = special::text(text),
+                (2, Value::Bytes(text)) => kind = special::text(text),
                 _ => {}
             }
         }
-        Ok(())
+        Ok((api_version, kind))
     }
 }
 

@@ -45,6 +45,9 @@ pub struct Type {
     /// Sorted by name.
     fields: Vec<Field>,
     inlined: Vec<Inlined>,
+    /// The numbers in protobuf of the fields, then those of the inlined types, side by side: they
+    /// are looked through for every value that is read.
+    numbers: Vec<u32>,
 }
 
 /// A type whose fields stand in the JSON object of another, though it may be a message of its own
@@ -258,6 +261,12 @@ impl Type {
     /// The fields this type declares itself, sorted by name.
     pub(crate) fn own_fields(&self) -> &[Field] {
         &self.fields
+    }
+
+    /// What has a number in protobuf, which is not zero: the place of a field, or that of an
+    /// inlined type after all of them.
+    pub(crate) fn numbered(&self, number: u32) -> Option<usize> {
+        self.numbers.iter().position(|known| *known == number)
     }
 
     pub(crate) fn inlined(&self) -> &[Inlined] {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use clap::Args;
 use windlass_controllers::catalog::{self, Settings};
+use windlass_core::Gvr;
 use windlass_runtime::{BuildError, ConcurrencyFlags, Flags, Gathering};
 
 use tokio::runtime::Builder;
@@ -13,6 +14,8 @@ use crate::commands::explain_config;
 
 /// The name of the Lease, of the user agent and of events.
 const NAME: &str = "windlass-controllers";
+
+const PODS: Gvr = Gvr::constant("", "v1", "pods");
 
 /// Threads at most. Controllers wait for the API server most of the time; what they do in between
 /// is over sooner than another thread is woken for it.
@@ -61,6 +64,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     };
     runtime.enable_all().build()?.block_on(async {
         let builder = arguments.flags.builder(NAME).await.map_err(explain)?;
+        let builder = builder.prune(PODS, catalog::prune_pods(&chosen));
         let manager = builder.build()?;
         gathering.follow(manager.client());
         for entry in chosen {

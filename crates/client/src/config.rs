@@ -10,7 +10,7 @@ use std::time::Duration;
 use http::header::{HeaderName, HeaderValue};
 
 use crate::metrics::Metrics;
-use crate::rest::{RateLimit, RestOptions};
+use crate::rest::{Encoding, RateLimit, RestOptions};
 use crate::transport::Transport;
 
 pub use error::ConfigError;
@@ -123,6 +123,13 @@ impl Config {
     #[must_use]
     pub fn rate_limit(mut self, limit: Option<RateLimit>) -> Self {
         self.rest.rate_limit = limit;
+        self
+    }
+
+    /// Writes objects of built-in kinds in this way, and reads them so from watches.
+    #[must_use]
+    pub fn encoding(mut self, encoding: Encoding) -> Self {
+        self.rest.encoding = encoding;
         self
     }
 

@@ -1,8 +1,9 @@
 //! From bytes to documents, without I/O: bytes are pushed in as they arrive, documents come out.
 //!
-//! Both decoders hold at most the chunk at hand and the start of one value that the chunk before
+//! The decoders hold at most the chunk at hand and the start of one value that the chunk before
 //! it cut off. How the bytes are cut into chunks never shows in what comes out.
 
+mod frames;
 mod key;
 mod list;
 mod scan;
@@ -13,8 +14,10 @@ mod tests;
 
 use std::fmt;
 
+use windlass_atlas::ProtobufError;
 use windlass_core::{DecodeError as TypeError, Key, ParseError};
 
+pub use frames::FrameDecoder;
 pub use list::{ListDecoder, ListHead};
 pub use watch::WatchDecoder;
 
@@ -78,6 +81,9 @@ pub enum DecodeError {
     /// A part of the body that is not an object of the list could not be read.
     #[error("{0}")]
     Parse(ParseError),
+    /// An object in protobuf could not be read, or not completely.
+    #[error("{0}")]
+    Protobuf(ProtobufError),
     /// The body ended too early.
     #[error("the body ended after {bytes} bytes, in the middle")]
     Cut {

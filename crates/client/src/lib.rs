@@ -50,7 +50,8 @@ pub use clientset::{Api, Clientset, Typed, TypedList, TypedWatch};
 pub use config::{Config, ConfigError, ConfigSource, Lookup};
 pub use conflict::{CONFLICT_ATTEMPTS, retry_on_conflict};
 pub use decode::{
-    DecodeError, ITEM_BYTES_LIMIT, ListDecoder, ListHead, ObjectError, Undecodable, WatchDecoder,
+    DecodeError, FrameDecoder, ITEM_BYTES_LIMIT, ListDecoder, ListHead, ObjectError, Undecodable,
+    WatchDecoder,
 };
 pub use discovery::{ApiGroup, ApiResource, Discovery, DiscoveryClient, DiscoveryError};
 pub use dynamic::{Deletion, DynamicApi, DynamicClient};
@@ -63,7 +64,8 @@ pub use options::{
 };
 pub use patch::Patch;
 pub use rest::{
-    Answer, BODY_BYTES_LIMIT, RETRIES_LIMIT, RateLimit, Request, RestClient, RestOptions, TIMEOUT,
+    Answer, BODY_BYTES_LIMIT, Encoding, RETRIES_LIMIT, RateLimit, Request, RestClient, RestOptions,
+    TIMEOUT, UnknownEncoding,
 };
 pub use status::{Status, StatusCause, StatusDetails};
 pub use transport::{

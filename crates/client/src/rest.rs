@@ -1,26 +1,31 @@
 //! `RestClient`: requests by method and path, under limits.
 
 mod answer;
+mod encoding;
 mod reader;
 mod request;
 mod retry;
 mod throttle;
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::Method;
+use parking_lot::Mutex;
 use windlass_core::Gvr;
 
-use crate::decode::{ITEM_BYTES_LIMIT, ListDecoder, WatchDecoder};
+use crate::decode::{FrameDecoder, ITEM_BYTES_LIMIT, ListDecoder, WatchDecoder};
 use crate::metrics::Metrics;
 use crate::path::ResourcePath;
 use crate::transport::{Content, Transport};
+use crate::watch::{Decoder, Unreadable};
 use crate::{Cause, Config, ConfigError, Error, ListOptions, ListStream, Outcome};
 use crate::{WatchOptions, WatchStream};
 
 pub use answer::Answer;
+pub use encoding::{Encoding, UnknownEncoding};
 pub(crate) use reader::{ReadError, Reader};
 pub use request::Request;
 pub use throttle::RateLimit;
@@ -42,6 +47,9 @@ const WATCH_GRACE: Duration = Duration::from_secs(30);
 const PARTIAL: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 const PARTIAL_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
+/// What a watch asks for that may come in protobuf. For custom resources it comes in JSON.
+const PROTOBUF_OR_JSON: &str = "application/vnd.kubernetes.protobuf,application/json";
+
 /// Limits and names that a client works under.
 #[derive(Clone, Debug)]
 pub struct RestOptions {
@@ -57,6 +65,8 @@ pub struct RestOptions {
     pub item_bytes_limit: usize,
     /// Longest answer that is held as a whole.
     pub body_bytes_limit: usize,
+    /// How objects of built-in kinds are written, and read from watches.
+    pub encoding: Encoding,
     /// The namespace for those who name none.
     pub default_namespace: String,
     /// The server's name in metrics.
@@ -74,6 +84,7 @@ impl Default for RestOptions {
             retries_limit: RETRIES_LIMIT,
             item_bytes_limit: ITEM_BYTES_LIMIT,
             body_bytes_limit: BODY_BYTES_LIMIT,
+            encoding: Encoding::default(),
             default_namespace: "default".to_owned(),
             host: "local".to_owned(),
             metrics: Metrics::default(),
@@ -91,6 +102,9 @@ struct Shared {
     transport: Transport,
     options: RestOptions,
     throttle: Option<Throttle>,
+    /// Resources of which a watch in protobuf could not read an event, as when the server knows
+    /// fields that we do not: what is cached must be complete.
+    unreadable: Arc<Mutex<HashSet<Gvr>>>,
 }
 
 impl RestClient {
@@ -114,6 +128,7 @@ impl RestClient {
                 transport,
                 options,
                 throttle,
+                unreadable: Arc::default(),
             }),
         }
     }
@@ -217,7 +232,10 @@ impl RestClient {
         namespace: Option<&str>,
         options: &WatchOptions,
     ) -> Result<WatchStream, Error> {
-        let form = options.is_metadata_only.then_some(PARTIAL);
+        let form = match options.is_metadata_only {
+            true => Some(PARTIAL),
+            false => self.reads_protobuf(resource).then_some(PROTOBUF_OR_JSON),
+        };
         self.watch_as(resource, namespace, options, form).await
     }
 
@@ -235,7 +253,7 @@ impl RestClient {
             request = request.accept(form);
         }
         let answer = request.send().await?;
-        answer.require_json()?;
+        let encoding = answer.encoding()?;
         let name = answer.name().to_owned();
         match answer.into_content() {
             Content::Events(events) => Ok(WatchStream::local(events, options.prune.clone())),
@@ -245,7 +263,19 @@ impl RestClient {
                     timeout,
                     ..
                 } = *self.options();
-                let decoder = WatchDecoder::with_limit(options.prune.clone(), item_bytes_limit);
+                let prune = options.prune.clone();
+                let decoder = match encoding {
+                    Encoding::Json => {
+                        Decoder::Lines(WatchDecoder::with_limit(prune, item_bytes_limit))
+                    }
+                    Encoding::Protobuf => Decoder::Frames(
+                        FrameDecoder::with_limit(prune, item_bytes_limit),
+                        Unreadable {
+                            resource: resource.clone(),
+                            resources: self.shared.unreadable.clone(),
+                        },
+                    ),
+                };
                 let reader = match options.timeout {
                     Some(asked) => Reader::until(body, asked.saturating_add(WATCH_GRACE)),
                     None => Reader::endless(body),
@@ -254,6 +284,11 @@ impl RestClient {
             }
             Content::Doc(_) | Content::List(_) => Err(not_json(name)),
         }
+    }
+
+    fn reads_protobuf(&self, resource: &Gvr) -> bool {
+        self.options().encoding == Encoding::Protobuf
+            && !self.shared.unreadable.lock().contains(resource)
     }
 
     /// The metadata of one object.

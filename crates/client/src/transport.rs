@@ -19,11 +19,12 @@ use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
 use futures_core::Stream;
-use http::Method;
 use http_body_util::Full;
 use tower::{Layer, Service, ServiceExt};
-use windlass_core::{Doc, Encoder, Prune, doc};
+use windlass_atlas::ProtobufDecoder;
+use windlass_core::{Doc, ParseOptions, Parser, Prune, doc};
 
+use crate::rest::Encoding;
 use crate::watch::{WatchError, WatchEvent};
 
 pub use body::Body;
@@ -34,14 +35,6 @@ pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// A future that is sent between threads.
 pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
-
-/// The room that the body of a request starts with: most objects fit.
-const BODY_CAPACITY: usize = 4 << 10;
-
-thread_local! {
-    /// Writes objects that are created, and knows the parts that those before had in common.
-    static ENCODER: RefCell<Encoder> = RefCell::new(Encoder::new());
-}
 
 /// What a request carries.
 #[derive(Clone, Default)]
@@ -113,6 +106,24 @@ impl MetadataOnly {
         static PRUNE: LazyLock<Prune> =
             LazyLock::new(|| Prune::managed_fields().and("spec").and("status"));
         PRUNE.clone()
+    }
+
+    /// Reads the body of such an answer; `None` if it cannot be read. Answers are alike, and many:
+    /// a thread knows from the ones before what comes again.
+    #[must_use]
+    pub fn read(self, encoding: Encoding, body: &[u8]) -> Option<Doc> {
+        thread_local! {
+            static PARSER: RefCell<Parser> =
+                RefCell::new(Parser::new(ParseOptions::pruning(MetadataOnly.prune())));
+            static DECODER: RefCell<ProtobufDecoder> =
+                RefCell::new(ProtobufDecoder::new(MetadataOnly.prune()));
+        }
+        match encoding {
+            Encoding::Json => {
+                PARSER.with_borrow_mut(|parser| parser.parse(body).ok().map(|parsed| parsed.doc))
+            }
+            Encoding::Protobuf => DECODER.with_borrow_mut(|decoder| decoder.decode(body).ok()),
+        }
     }
 }
 
@@ -217,20 +228,6 @@ impl Transport {
     pub(crate) fn takes_docs(&self) -> bool {
         self.takes_docs
     }
-
-    /// The payload in the form in which it is sent.
-    pub(crate) fn prepare(&self, payload: Payload, method: &Method) -> Payload {
-        match payload {
-            Payload::Doc(doc) if !self.takes_docs => {
-                let json = match *method {
-                    Method::POST => encode(&doc),
-                    _ => doc.to_json().into(),
-                };
-                Payload::Bytes(json)
-            }
-            payload => payload,
-        }
-    }
 }
 
 impl Service<http::Request<Payload>> for Transport {
@@ -248,13 +245,6 @@ impl Service<http::Request<Payload>> for Transport {
     fn call(&mut self, request: http::Request<Payload>) -> Self::Future {
         self.send(request)
     }
-}
-
-/// An object to be created, as JSON. Many are created from one template, one after another.
-fn encode(doc: &Doc) -> Bytes {
-    let mut json = Vec::with_capacity(BODY_CAPACITY);
-    ENCODER.with_borrow_mut(|encoder| encoder.write(doc, &mut json));
-    json.into()
 }
 
 /// Turns documents into bytes on the way to a plain HTTP service.

@@ -1,11 +1,16 @@
 //! A watch: what happens to objects, as it happens.
 
+use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
+use parking_lot::Mutex;
 use tokio::time::Instant;
-use windlass_core::{Doc, Prune};
+use windlass_atlas::ProtobufError;
+use windlass_core::{Doc, Gvr, Prune};
 
-use crate::decode::{DecodeError, Undecodable, WatchDecoder};
+use crate::decode::{DecodeError, FrameDecoder, Undecodable, WatchDecoder};
 use crate::rest::{ReadError, Reader};
 use crate::transport::{BoxError, Events};
 use crate::{Cause, Error, Status};
@@ -77,21 +82,82 @@ enum Source {
 
 #[derive(Debug)]
 struct Wire {
-    decoder: WatchDecoder,
+    decoder: Decoder,
     reader: Reader,
-    /// How long one line may take from its first byte to its last.
-    line_timeout: Duration,
-    /// When the line that has begun must be complete.
-    line_deadline: Option<Instant>,
+    /// How long one event may take from its first byte to its last.
+    event_timeout: Duration,
+    /// When the event that has begun must be complete.
+    event_deadline: Option<Instant>,
+}
+
+/// How events are written.
+#[derive(Debug)]
+pub(crate) enum Decoder {
+    /// As JSON, each in a line.
+    Lines(WatchDecoder),
+    /// As protobuf, each in a frame. That one could not be read is noted, so that the next watch of
+    /// the resource asks for JSON.
+    Frames(FrameDecoder, Unreadable),
+}
+
+/// Where a watch in protobuf notes that it could not read an event.
+#[derive(Debug)]
+pub(crate) struct Unreadable {
+    pub(crate) resource: Gvr,
+    pub(crate) resources: Arc<Mutex<HashSet<Gvr>>>,
+}
+
+impl Unreadable {
+    fn note(&self, error: &ProtobufError) {
+        let resource = self.resource.to_string();
+        tracing::info!(%error, resource, "Watching in JSON from now on");
+        self.resources.lock().insert(self.resource.clone());
+    }
+}
+
+impl Decoder {
+    fn push(&mut self, chunk: Bytes) {
+        match self {
+            Self::Lines(lines) => lines.push(chunk),
+            Self::Frames(frames, _) => frames.push(chunk),
+        }
+    }
+
+    fn is_inside_event(&self) -> bool {
+        match self {
+            Self::Lines(lines) => lines.is_inside_line(),
+            Self::Frames(frames, _) => frames.is_inside_frame(),
+        }
+    }
+
+    fn next_event(&mut self) -> Option<Result<WatchEvent, WatchError>> {
+        match self {
+            Self::Lines(lines) => lines.next_event(),
+            Self::Frames(frames, unreadable) => {
+                let event = frames.next_event();
+                if let Some(Err(WatchError::Decode(DecodeError::Protobuf(error)))) = &event {
+                    unreadable.note(error);
+                }
+                event
+            }
+        }
+    }
+
+    fn finish(&mut self) -> Option<Result<WatchEvent, WatchError>> {
+        match self {
+            Self::Lines(lines) => lines.finish(),
+            Self::Frames(frames, _) => frames.finish(),
+        }
+    }
 }
 
 impl WatchStream {
-    pub(crate) fn wire(decoder: WatchDecoder, reader: Reader, line_timeout: Duration) -> Self {
+    pub(crate) fn wire(decoder: Decoder, reader: Reader, event_timeout: Duration) -> Self {
         let wire = Wire {
             decoder,
             reader,
-            line_timeout,
-            line_deadline: None,
+            event_timeout,
+            event_deadline: None,
         };
         Self {
             source: Source::Wire(Box::new(wire)),
@@ -132,7 +198,7 @@ impl Wire {
     async fn next(&mut self) -> Option<Result<WatchEvent, WatchError>> {
         loop {
             if let Some(event) = self.decoder.next_event() {
-                self.line_deadline = None;
+                self.event_deadline = None;
                 return Some(event);
             }
             let deadline = self.deadline();
@@ -144,16 +210,16 @@ impl Wire {
         }
     }
 
-    /// A watch may be silent for as long as nothing happens, but not in the middle of a line.
+    /// A watch may be silent for as long as nothing happens, but not in the middle of an event.
     fn deadline(&mut self) -> Option<(Instant, Duration)> {
-        if !self.decoder.is_inside_line() {
-            self.line_deadline = None;
+        if !self.decoder.is_inside_event() {
+            self.event_deadline = None;
             return None;
         }
-        let fresh = || Instant::now() + self.line_timeout;
+        let fresh = || Instant::now() + self.event_timeout;
         Some((
-            *self.line_deadline.get_or_insert_with(fresh),
-            self.line_timeout,
+            *self.event_deadline.get_or_insert_with(fresh),
+            self.event_timeout,
         ))
     }
 }

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
+use windlass_core::Prune;
 use windlass_runtime::Manager;
 
 use crate::dynamic_resources::DynamicResources;
@@ -66,6 +67,8 @@ pub struct Entry {
     pub name: &'static str,
     /// Whether `*` means this one too. What only an embedded cluster needs must be named.
     pub is_default: bool,
+    /// Whether it looks into the specs of pods, at more than their nodes.
+    reads_pod_specs: bool,
     add: fn(&Manager, &Settings),
 }
 
@@ -91,56 +94,67 @@ pub const ALL: &[Entry] = &[
     Entry {
         name: deployment::NAME,
         is_default: true,
+        reads_pod_specs: false,
         add: |manager, settings| deployment::add_to(manager, &settings.deployment),
     },
     Entry {
         name: garbage_collector::NAME,
         is_default: true,
+        reads_pod_specs: false,
         add: |manager, settings| garbage_collector::add_to(manager, &settings.garbage_collector),
     },
     Entry {
         name: namespace::NAME,
         is_default: true,
+        reads_pod_specs: false,
         add: |manager, settings| namespace::add_to(manager, &settings.namespace),
     },
     Entry {
         name: replicaset::NAME,
         is_default: true,
+        reads_pod_specs: false,
         add: |manager, settings| replicaset::add_to(manager, &settings.replicaset),
     },
     Entry {
         name: replicationcontroller::NAME,
         is_default: true,
+        reads_pod_specs: false,
         add: |manager, settings| replicationcontroller::add_to(manager, &settings.replicaset),
     },
     Entry {
         name: claims::NAME,
         is_default: true,
+        reads_pod_specs: true,
         add: |manager, settings| claims::add_to(manager, &settings.claims),
     },
     Entry {
         name: resourcequota::NAME,
         is_default: true,
+        reads_pod_specs: true,
         add: |manager, settings| resourcequota::add_to(manager, &settings.resourcequota),
     },
     Entry {
         name: root_ca::NAME,
         is_default: true,
+        reads_pod_specs: false,
         add: |manager, settings| root_ca::add_to(manager, &settings.root_ca),
     },
     Entry {
         name: service_account::NAME,
         is_default: true,
+        reads_pod_specs: false,
         add: |manager, settings| service_account::add_to(manager, &settings.service_account),
     },
     Entry {
         name: scheduler::NAME,
         is_default: false,
+        reads_pod_specs: true,
         add: add_scheduler,
     },
     Entry {
         name: node::NAME,
         is_default: false,
+        reads_pod_specs: true,
         add: add_nodes,
     },
 ];
@@ -168,6 +182,35 @@ impl Entry {
         (self.add)(manager, settings);
     }
 }
+
+/// What these controllers can do without in the pods that they cache: most of the specs, unless one
+/// of them looks there.
+#[must_use]
+pub fn prune_pods(entries: &[&Entry]) -> Prune {
+    let prune = Prune::managed_fields();
+    if entries.iter().any(|entry| entry.reads_pod_specs) {
+        return prune;
+    }
+    POD_SPEC
+        .iter()
+        .fold(prune, |prune, field| prune.and(&format!("spec.{field}")))
+}
+
+/// The fields that make up most of a pod.
+const POD_SPEC: [&str; 12] = [
+    "affinity",
+    "containers",
+    "ephemeralContainers",
+    "hostAliases",
+    "imagePullSecrets",
+    "initContainers",
+    "nodeSelector",
+    "overhead",
+    "securityContext",
+    "tolerations",
+    "topologySpreadConstraints",
+    "volumes",
+];
 
 /// The controllers that words choose: `*` for all that are on by default, `name` for one, `-name`
 /// for all but one.

@@ -44,7 +44,7 @@ pub use node::{Array, Object, Str, expect_more_nodes, interner_usage};
 pub use pack::{Checker, NewPart, Packer, UnpackError, Unpacker, part_numbers};
 pub use parse::{
     BYTES_LIMIT, DEPTH_LIMIT, Duplicates, ParseError, ParseErrorKind, ParseOptions, Parsed, Parser,
-    Prune,
+    Prune, PruneNode,
 };
 pub use path::{Path, Segment};
 pub use ser::EncodeError;

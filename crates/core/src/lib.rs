@@ -45,7 +45,7 @@ pub use amounts::{Amounts, add_amounts, amounts, pod_amounts};
 pub use doc::{
     Array, BYTES_LIMIT, Change, Checker, DEPTH_LIMIT, DecodeError, Difference, Doc, Duplicates,
     EditError, EncodeError, Encoder, Footprint, InternerUsage, Kind, NewPart, Object, Packer,
-    ParseError, ParseErrorKind, ParseOptions, Parsed, Parser, Path, Prune, Segment, Str,
+    ParseError, ParseErrorKind, ParseOptions, Parsed, Parser, Path, Prune, PruneNode, Segment, Str,
     UnpackError, Unpacker, Usage, YamlDuplicate, YamlError, expect_more_nodes, interner_usage,
     part_numbers,
 };

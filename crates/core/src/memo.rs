@@ -1,5 +1,6 @@
 //! What was worked out before.
 
+use std::borrow::Borrow;
 use std::fmt;
 use std::hash::Hash;
 
@@ -28,8 +29,16 @@ impl<K: Eq + Hash, V: Clone> Memo<K, V> {
 
     /// What was made of a thing before.
     #[must_use]
-    pub fn get(&self, key: &K) -> Option<V> {
+    pub fn get<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> Option<V>
+    where
+        K: Borrow<Q>,
+    {
         self.known.get(key).cloned()
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.known.clear();
     }
 
     /// Remembers what was made of a thing.

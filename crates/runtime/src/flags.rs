@@ -6,7 +6,7 @@ mod identity;
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, ValueEnum};
-use windlass_client::{Config, Lookup, RateLimit};
+use windlass_client::{Config, Encoding, Lookup, RateLimit};
 use windlass_core::{Env, Key};
 
 use crate::{BuildError, ElectionOptions, Manager, ManagerBuilder, Shutdown, logs};
@@ -62,6 +62,15 @@ pub struct Flags {
         default_value_t = 30
     )]
     pub kube_api_burst: u32,
+
+    /// How objects of built-in kinds are written: as protobuf or as application/json.
+    #[arg(
+        long,
+        env = "WINDLASS_KUBE_API_CONTENT_TYPE",
+        value_name = "TYPE",
+        default_value_t = Encoding::Protobuf
+    )]
+    pub kube_api_content_type: Encoding,
 
     /// Controllers to run: "*" for all, "name" for one, "-name" for all but one.
     #[arg(
@@ -247,6 +256,7 @@ impl Flags {
         let config = Config::find(&lookup)
             .await?
             .rate_limit(Some(limit))
+            .encoding(self.kube_api_content_type)
             .user_agent(name);
         let mut builder = Manager::builder(name)
             .config(&config)

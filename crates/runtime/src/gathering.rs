@@ -6,14 +6,16 @@ use std::time::Duration;
 
 use windlass_client::{Metrics, RestClient};
 
-/// A rest is this share of the time that the server takes for an answer.
-const SHARE: u32 = 4;
+/// A server that answers within this time waits for us as much as we wait for it.
+const PROMPT: Duration = Duration::from_millis(4);
+/// A rest is this share of the time that the server takes beyond that.
+const SHARE: u32 = 2;
 /// Nothing waits longer than this.
-const LONGEST: Duration = Duration::from_millis(5);
+const LONGEST: Duration = Duration::from_millis(10);
 /// A shorter rest costs about as much as it saves.
 const SHORTEST: Duration = Duration::from_millis(1);
 /// With fewer requests on their way than this a rest is shorter in proportion.
-const MANY: usize = 12;
+const MANY: usize = 16;
 
 /// Lets a thread rest before it waits for messages, so that several are there when it looks.
 ///
@@ -22,10 +24,11 @@ const MANY: usize = 12;
 /// code and data have left the caches of the processor. Network cards moderate their interrupts
 /// for the same reason.
 ///
-/// The thread rests a quarter of the time that the server has taken for its answers lately, and
-/// five milliseconds at most. The fewer requests are on their way, the shorter it rests: somebody
-/// may wait for the last of them to go on. With less than three on their way, or with a server that
-/// answers within four milliseconds, it does not rest at all.
+/// The longer the server has taken for its answers lately, the more it has to do, and the less it
+/// matters when the next request comes: of what is beyond four milliseconds the thread rests a half,
+/// and ten milliseconds at most. The fewer requests are on their way, the shorter it rests, because
+/// somebody may wait for the last of them to go on. With one of them, or with a server that answers
+/// within six milliseconds, it does not rest at all.
 ///
 /// It is meant for a runtime of one thread:
 ///
@@ -85,7 +88,8 @@ fn time_for(server: &Metrics) -> Option<Duration> {
 fn time(answer: Duration, in_flight: usize) -> Option<Duration> {
     let share = in_flight.min(MANY) as u32;
     let bearable = LONGEST * share / MANY as u32;
-    Some(bearable.min(answer / SHARE)).filter(|time| *time >= SHORTEST)
+    let spare = answer.saturating_sub(PROMPT) / SHARE;
+    Some(bearable.min(spare)).filter(|time| *time >= SHORTEST)
 }
 
 #[cfg(test)]
@@ -96,11 +100,11 @@ mod tests {
     fn a_rest_is_a_small_part_of_an_answer_and_bounded() {
         let cases = [
             (0, None),
-            (3, None),
-            (4, Some(1)),
+            (5, None),
+            (6, Some(1)),
             (8, Some(2)),
-            (20, Some(5)),
-            (60_000, Some(5)),
+            (24, Some(10)),
+            (60_000, Some(10)),
         ];
         for (answer, expected) in cases {
             for in_flight in [MANY, 1_000] {
@@ -114,7 +118,7 @@ mod tests {
     fn the_last_answers_are_taken_at_once() {
         let rests = (0..=MANY).map(|in_flight| time(Duration::from_secs(1), in_flight));
         let rests: Vec<_> = rests.collect();
-        assert_eq!(rests[..3], [None; 3]);
+        assert_eq!(rests[..2], [None; 2]);
         assert_eq!(rests[MANY / 2], Some(LONGEST / 2));
         assert!(rests.is_sorted());
     }

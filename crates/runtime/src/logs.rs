@@ -35,7 +35,9 @@ pub(crate) fn start(verbosity: u8, format: Option<LoggingFormat>) {
     // An error means that the program has set up logs of its own, which then stand.
     let _ = if is_json {
         tracing::subscriber::set_global_default(
-            logs.event_format(Json { env: Env::real() }).finish(),
+            logs.with_ansi(false)
+                .event_format(Json { env: Env::real() })
+                .finish(),
         )
     } else {
         tracing::subscriber::set_global_default(logs.with_ansi(is_terminal).finish())

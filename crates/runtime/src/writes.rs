@@ -7,7 +7,6 @@
 mod path;
 
 use std::{
-    cell::RefCell,
     collections::BTreeMap,
     future::Future,
     pin::Pin,
@@ -16,13 +15,13 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{Method, Response, header::CONTENT_TYPE};
+use http::{Method, Response};
 use parking_lot::Mutex;
 use tower::{Layer, Service};
 use windlass_client::{
-    BODY_BYTES_LIMIT, Body, BoxError, Content, MetadataOnly, Payload, TransportError,
+    BODY_BYTES_LIMIT, Body, BoxError, Content, Encoding, MetadataOnly, Payload, TransportError,
 };
-use windlass_core::{Doc, GroupResource, ParseOptions, Parser, Revision};
+use windlass_core::{Doc, GroupResource, Revision};
 
 use crate::election::is_write;
 pub(crate) use path::Target;
@@ -32,13 +31,6 @@ const WRITES_LIMIT: usize = 32;
 
 tokio::task_local! {
     static SCOPE: Arc<WriteScope>;
-}
-
-thread_local! {
-    /// Reads the answers of which only the metadata matters. Those are alike, and many: it knows
-    /// their keys and most of their strings from the ones before.
-    static BRIEF: RefCell<Parser> =
-        RefCell::new(Parser::new(ParseOptions::pruning(MetadataOnly.prune())));
 }
 
 type Answer = Result<Response<Content>, BoxError>;
@@ -233,37 +225,35 @@ fn verb(method: &Method, is_named: bool) -> &'static str {
     }
 }
 
-/// Reads a body of JSON here, so that it is parsed once: whoever asked gets the document.
+/// Reads a body here, so that it is parsed once: whoever asked gets the document.
 async fn read(response: Response<Content>, brief: Option<MetadataOnly>) -> Answer {
-    let is_json = response.headers().get(CONTENT_TYPE).is_some_and(|value| {
-        value
-            .to_str()
-            .is_ok_and(|value| value.starts_with("application/json"))
-    });
-    if !response.status().is_success() || !is_json {
+    let Some(encoding) = Encoding::of(response.headers()) else {
+        return Ok(response);
+    };
+    if !response.status().is_success() {
         return Ok(response);
     }
     let (head, content) = response.into_parts();
-    // A refusal is read as a whole, whatever was asked for.
-    let brief = brief.filter(|_| head.status.is_success());
     let content = match content {
-        Content::Body(body) => parse(body, brief).await?,
+        Content::Body(body) => parse(body, encoding, brief).await?,
         other => other,
     };
     Ok(Response::from_parts(head, content))
 }
 
-async fn parse(body: Body, brief: Option<MetadataOnly>) -> Result<Content, BoxError> {
+async fn parse(
+    body: Body,
+    encoding: Encoding,
+    brief: Option<MetadataOnly>,
+) -> Result<Content, BoxError> {
     let bytes = collect(body).await?;
-    let doc = match brief {
-        Some(MetadataOnly) => BRIEF.with_borrow_mut(|parser| Ok(parser.parse(&bytes)?.doc)),
-        None => Doc::parse(&bytes),
+    let doc = match (brief, encoding) {
+        (Some(brief), _) => brief.read(encoding, &bytes),
+        (None, Encoding::Json) => Doc::parse(&bytes).ok(),
+        _ => None,
     };
-    match doc {
-        Ok(doc) => Ok(Content::Doc(doc)),
-        // Whoever asked finds out what is wrong with it.
-        Err(_) => Ok(Content::Body(Body::from(bytes))),
-    }
+    // If it cannot be read, whoever asked finds out what is wrong with it.
+    Ok(doc.map_or_else(|| Content::Body(Body::from(bytes)), Content::Doc))
 }
 
 /// All bytes of a body. One that comes in a single chunk, as most do, is not copied.

@@ -1,70 +1,120 @@
 //! Messages, by the table.
 
-use windlass_core::{Array, DEPTH_LIMIT, Doc, Object, Str};
+use std::borrow::Cow;
+use std::ops::Range;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use windlass_core::{Array, DEPTH_LIMIT, Doc, Object, PruneNode, Str};
+
+use super::repeats::Repeats;
 use super::wire::{Reader, Value};
 use super::{ProtobufError, special};
 use crate::table::{Atlas, Field, Shape, Type};
 use crate::zero::{is_left_out, is_scalar, zero};
 
-/// Decodes one body.
+/// How deep a value may lie to be remembered as a whole.
+const REPEATS_DEPTH: usize = 2;
+/// Decodes messages, one after another.
 pub(super) struct Decoder {
+    /// Whether a field that the table does not know is an error.
+    is_strict: bool,
     depth: usize,
     messages_left: usize,
+    /// Where the fields of the messages that are open lie, the innermost message last.
+    runs: Vec<Run>,
+    /// What values near the root were read as, if that is remembered.
+    repeats: Option<Repeats>,
 }
 
-/// What was read for one field so far. Of these one is in use, as the field's shape says.
-#[derive(Clone, Default)]
-struct Slot<'a> {
-    scalar: Option<Doc>,
-    /// The parts of a message. One that comes in parts is the message of them joined.
-    parts: Vec<&'a [u8]>,
-    items: Vec<Doc>,
-    entries: Fields,
-}
+/// Where in the bytes of a message the values of one field lie, with their tags. Nearly always they
+/// stand together.
+type Run = Range<usize>;
 
 type Fields = Vec<(Str, Doc)>;
 
 impl Decoder {
-    /// For a body of at most so many messages.
-    pub(super) fn new(messages_left: usize) -> Self {
+    /// For one body.
+    pub(super) fn new() -> Self {
         Self {
+            is_strict: false,
             depth: 0,
-            messages_left,
+            messages_left: 0,
+            runs: Vec::new(),
+            repeats: None,
         }
     }
 
-    /// Decodes a message of a type and appends the fields of its JSON object.
-    pub(super) fn fields(
+    /// For many bodies of one kind.
+    pub(super) fn remembering(mut self) -> Self {
+        self.repeats = Some(Repeats::default());
+        self
+    }
+
+    /// Lets no field be passed over that the table does not know.
+    pub(super) fn strict(mut self) -> Self {
+        self.is_strict = true;
+        self
+    }
+
+    pub(super) fn repeats(&self) -> Option<&Repeats> {
+        self.repeats.as_ref()
+    }
+
+    /// Decodes an object of at most so many messages, without some of its fields.
+    pub(super) fn object(
         &mut self,
         of: &'static Type,
         bytes: &[u8],
+        messages_limit: usize,
+        prune: Option<&PruneNode>,
+    ) -> Result<Fields, ProtobufError> {
+        self.depth = 0;
+        self.messages_left = messages_limit;
+        self.runs.clear();
+        let mut fields = Vec::new();
+        self.fields(of, bytes, prune, &mut fields)?;
+        Ok(fields)
+    }
+
+    /// Decodes a message of a type and appends the fields of its JSON object.
+    fn fields(
+        &mut self,
+        of: &'static Type,
+        bytes: &[u8],
+        prune: Option<&PruneNode>,
         out: &mut Fields,
     ) -> Result<(), ProtobufError> {
         self.enter()?;
-        let own = of.own_fields();
-        let mut slots = vec![Slot::default(); own.len()];
-        let mut inlined = vec![Vec::new(); of.inlined().len()];
-        let mut reader = Reader::new(bytes);
-        while let Some((number, value)) = reader.next()? {
-            if let Some(at) = own.iter().position(|field| field.number() == number) {
-                self.read(&own[at], value, &mut slots[at])
-                    .map_err(|error| error.inside(own[at].name()))?;
-            } else if let Some(at) = of.inlined().iter().position(|it| it.number == number) {
-                inlined[at].push(value.bytes()?);
-            }
+        if self.is_strict && self.depth > 1 && of.inlined().iter().any(|it| it.number == 0) {
+            return Err(ProtobufError::KindInside {
+                path: String::new(),
+            });
         }
-        for (field, slot) in own.iter().zip(slots) {
-            let value = self.finish(field, slot);
+        let (own, first) = (of.own_fields(), self.runs.len());
+        if !self.find_runs(of, bytes)? {
+            self.runs.truncate(first);
+            self.depth -= 1;
+            return self.fields(of, &grouped(bytes)?, prune, out);
+        }
+        for (at, field) in own.iter().enumerate() {
+            let inner = prune.and_then(|prune| prune.field(field.name()));
+            if inner.is_some_and(PruneNode::is_pruned) {
+                continue;
+            }
+            let run = &bytes[self.runs[first + at].clone()];
+            let value = self.field(field, run, inner);
             if let Some(value) = value.map_err(|error| error.inside(field.name()))? {
                 out.push((field.key().clone(), value));
             }
         }
-        for (inlined, parts) in of.inlined().iter().zip(inlined) {
+        for (at, inlined) in of.inlined().iter().enumerate() {
             if inlined.number > 0 {
-                self.fields(inlined.of.get(), &join(&parts), out)?;
+                let run = &bytes[self.runs[first + own.len() + at].clone()];
+                self.fields(inlined.of.get(), &joined(run)?, prune, out)?;
             }
         }
+        self.runs.truncate(first);
         self.depth -= 1;
         Ok(())
     }
@@ -81,22 +131,60 @@ impl Decoder {
         Ok(())
     }
 
-    /// Takes one value of a field from the wire.
-    fn read<'a>(
+    /// Finds where each field of a type lies in a message: those it declares, then those it
+    /// inlines. False if the values of one of them do not stand together.
+    fn find_runs(&mut self, of: &'static Type, bytes: &[u8]) -> Result<bool, ProtobufError> {
+        let first = self.runs.len();
+        let places = of.own_fields().len() + of.inlined().len();
+        self.runs.resize(first + places, 0..0);
+        let mut reader = Reader::new(bytes);
+        // Numbers begin with one.
+        let (mut start, mut last, mut run) = (0, 0, None);
+        while let Some((number, _)) = reader.next()? {
+            let end = bytes.len() - reader.rest();
+            if number != last {
+                run = of.numbered(number).map(|at| first + at);
+                last = number;
+                if run.is_none() && self.is_strict {
+                    return Err(ProtobufError::unknown(number));
+                }
+                if let Some(run) = run {
+                    if !self.runs[run].is_empty() {
+                        return Ok(false);
+                    }
+                    self.runs[run].start = start;
+                }
+            }
+            if let Some(run) = run {
+                self.runs[run].end = end;
+            }
+            start = end;
+        }
+        Ok(true)
+    }
+
+    /// The value of a field in JSON, given its run, which is empty if it is not there; `None` if
+    /// the field is left out.
+    fn field(
         &mut self,
         field: &'static Field,
-        value: Value<'a>,
-        slot: &mut Slot<'a>,
-    ) -> Result<(), ProtobufError> {
-        match field.shape() {
-            Shape::List(inner) => self.read_item(inner, value, &mut slot.items)?,
-            Shape::Map(inner) => slot.entries.push(self.entry(inner, value.bytes()?)?),
-            shape if is_scalar(shape) => slot.scalar = Some(scalar(shape, value)?),
-            Shape::Message(_) | Shape::WrappedList(_) => slot.parts.push(value.bytes()?),
-            // The other types read themselves, and the last one counts.
-            _ => slot.parts = vec![value.bytes()?],
+        run: &[u8],
+        prune: Option<&PruneNode>,
+    ) -> Result<Option<Doc>, ProtobufError> {
+        // Where something is pruned, the bytes alone do not say what they are read as.
+        let is_near = self.depth <= REPEATS_DEPTH && prune.is_none();
+        if !is_near || !Repeats::is_worthy(field, run) {
+            return self.value(field, run, prune);
         }
-        Ok(())
+        let known = self.repeats.as_ref();
+        if let Some(known) = known.and_then(|known| known.get(field, run)) {
+            return Ok(Some(known));
+        }
+        let value = self.value(field, run, None)?;
+        if let (Some(repeats), Some(value)) = (&mut self.repeats, &value) {
+            repeats.put(field, run, value);
+        }
+        Ok(value)
     }
 
     /// Takes one item of a list, or several packed numbers.
@@ -104,6 +192,7 @@ impl Decoder {
         &mut self,
         shape: &'static Shape,
         value: Value<'_>,
+        prune: Option<&PruneNode>,
         items: &mut Vec<Doc>,
     ) -> Result<(), ProtobufError> {
         match (shape, value) {
@@ -118,59 +207,82 @@ impl Decoder {
                 }
             }
             _ if is_scalar(shape) => items.push(scalar(shape, value)?),
-            _ => items.push(self.composite(shape, value.bytes()?)?),
+            _ => items.push(self.composite(shape, value.bytes()?, prune)?),
         }
         Ok(())
     }
 
     /// One entry of a map, which is a message of a key and a value.
-    fn entry(&mut self, shape: &'static Shape, bytes: &[u8]) -> Result<(Str, Doc), ProtobufError> {
-        let (mut key, mut found) = (Str::new(""), None);
+    fn entry(
+        &mut self,
+        shape: &'static Shape,
+        bytes: &[u8],
+        prune: Option<&PruneNode>,
+    ) -> Result<Option<(Str, Doc)>, ProtobufError> {
+        let (mut key, mut found) = (Cow::Borrowed(""), None);
         let mut reader = Reader::new(bytes);
         while let Some((number, value)) = reader.next()? {
             match number {
-                1 => key = Str::new(&special::text(value.bytes()?)),
-                2 if is_scalar(shape) => found = Some(scalar(shape, value)?),
-                2 => found = Some(self.composite(shape, value.bytes()?)?),
+                1 => key = special::text(value.bytes()?),
+                2 => found = Some(value),
                 _ => {}
             }
         }
+        let prune = prune.and_then(|prune| prune.field(&key));
+        if prune.is_some_and(PruneNode::is_pruned) {
+            return Ok(None);
+        }
         let value = match found {
-            Some(found) => found,
+            Some(found) if is_scalar(shape) => scalar(shape, found)?,
+            Some(found) => self.composite(shape, found.bytes()?, prune)?,
             None if is_scalar(shape) => zero(shape),
-            None => self.composite(shape, &[])?,
+            None => self.composite(shape, &[], prune)?,
         };
-        Ok((key, value))
+        Ok(Some((Str::new(&key), value)))
+    }
+
+    /// An object of a type.
+    fn message(
+        &mut self,
+        of: &'static Type,
+        bytes: &[u8],
+        prune: Option<&PruneNode>,
+    ) -> Result<Doc, ProtobufError> {
+        let mut fields = Vec::new();
+        self.fields(of, bytes, prune, &mut fields)?;
+        Ok(Object::new(fields).into())
     }
 
     /// A value that is a message on the wire.
-    fn composite(&mut self, shape: &'static Shape, bytes: &[u8]) -> Result<Doc, ProtobufError> {
-        match shape {
-            Shape::Message(of) => {
-                let mut fields = Vec::new();
-                self.fields(of.get(), bytes, &mut fields)?;
-                Ok(Object::new(fields).into())
-            }
+    fn composite(
+        &mut self,
+        shape: &'static Shape,
+        bytes: &[u8],
+        prune: Option<&PruneNode>,
+    ) -> Result<Doc, ProtobufError> {
+        let whole = match shape {
+            Shape::Message(of) => return self.message(of.get(), bytes, prune),
             Shape::WrappedList(inner) => {
                 let mut items = Vec::new();
                 let mut reader = Reader::new(bytes);
                 while let Some((number, value)) = reader.next()? {
                     if number == 1 {
-                        self.read_item(inner, value, &mut items)?;
+                        self.read_item(inner, value, None, &mut items)?;
                     }
                 }
-                Ok(items.into())
+                items.into()
             }
-            Shape::Time => special::time(bytes),
-            Shape::MicroTime => special::micro_time(bytes),
-            Shape::Quantity => special::quantity(bytes),
-            Shape::IntOrString => special::int_or_string(bytes),
-            Shape::Fields | Shape::Raw | Shape::Json => special::json(bytes, self.depth),
+            Shape::Time => special::time(bytes)?,
+            Shape::MicroTime => special::micro_time(bytes)?,
+            Shape::Quantity => special::quantity(bytes)?,
+            Shape::IntOrString => special::int_or_string(bytes)?,
+            Shape::Fields | Shape::Raw | Shape::Json => special::json(bytes, self.depth)?,
             Shape::SchemaOrBool | Shape::SchemaOrArray | Shape::SchemaOrStrings => {
-                self.schema_or(shape, bytes)
+                self.schema_or(shape, bytes)?
             }
-            _ => Err(ProtobufError::corrupt("the field has no form in protobuf")),
-        }
+            _ => return Err(ProtobufError::corrupt("the field has no form in protobuf")),
+        };
+        Ok(prune.map_or(whole.clone(), |prune| prune.apply(&whole)))
     }
 
     /// A JSON schema or something simpler; which of the two, the numbers tell.
@@ -199,30 +311,50 @@ impl Decoder {
     fn schema(&mut self, bytes: &[u8]) -> Result<Doc, ProtobufError> {
         let of = Atlas::named("apiextensions/v1", "JSONSchemaProps")
             .expect("invariant: the table has the type of JSON schemas");
-        let mut fields = Vec::new();
-        self.fields(of, bytes, &mut fields)?;
-        Ok(Object::new(fields).into())
+        self.message(of, bytes, None)
     }
 
-    /// The value of a field in JSON; `None` if the field is left out.
-    fn finish(
+    /// As [`Self::field`], of what is not remembered.
+    fn value(
         &mut self,
         field: &'static Field,
-        slot: Slot<'_>,
+        run: &[u8],
+        prune: Option<&PruneNode>,
+    ) -> Result<Option<Doc>, ProtobufError> {
+        match field.shape() {
+            Shape::Message(of) if !run.is_empty() => {
+                self.message(of.get(), &joined(run)?, prune).map(Some)
+            }
+            _ => self.other_value(field, run, prune),
+        }
+    }
+
+    /// As [`Self::value`], of what is no message. Apart, because messages nest: what their values
+    /// need on the stack they need at every level.
+    fn other_value(
+        &mut self,
+        field: &'static Field,
+        run: &[u8],
+        prune: Option<&PruneNode>,
     ) -> Result<Option<Doc>, ProtobufError> {
         let shape = field.shape();
         // Upstream has no word for an absent struct, number or text that is not a pointer.
         let has_zero = !field.is_pointer() && field.number() > 0;
         let value = match shape {
-            Shape::List(_) if !slot.items.is_empty() => Some(Array::new(&slot.items).into()),
-            Shape::Map(_) if !slot.entries.is_empty() => Some(Object::new(slot.entries).into()),
-            Shape::List(_) | Shape::Map(_) => None,
-            Shape::Bytes => slot.scalar,
-            _ if is_scalar(shape) => slot.scalar.or_else(|| has_zero.then(|| zero(shape))),
-            _ if !slot.parts.is_empty() => Some(self.composite(shape, &join(&slot.parts))?),
-            Shape::WrappedList(_) => None,
-            _ if has_zero => Some(self.composite(shape, &[])?),
-            _ => None,
+            Shape::List(inner) => self.list(inner, run, prune)?,
+            Shape::Map(inner) => self.map(inner, run, prune)?,
+            _ if is_scalar(shape) => match last(run)? {
+                Some(value) => Some(scalar(shape, value)?),
+                None => (has_zero && *shape != Shape::Bytes).then(|| zero(shape)),
+            },
+            Shape::WrappedList(_) if run.is_empty() => None,
+            Shape::WrappedList(_) => Some(self.composite(shape, &joined(run)?, prune)?),
+            // The other types read themselves, and the last one counts.
+            _ => match last(run)? {
+                Some(value) => Some(self.composite(shape, value.bytes()?, prune)?),
+                None if has_zero => Some(self.composite(shape, &[], prune)?),
+                None => None,
+            },
         };
         Ok(match value {
             Some(value) if is_left_out(field, &value) => None,
@@ -230,6 +362,43 @@ impl Decoder {
             None => Some(Doc::NULL),
             value => value,
         })
+    }
+
+    fn list(
+        &mut self,
+        of: &'static Shape,
+        run: &[u8],
+        prune: Option<&PruneNode>,
+    ) -> Result<Option<Doc>, ProtobufError> {
+        let prune = prune.and_then(PruneNode::item);
+        let is_pruned = prune.is_some_and(PruneNode::is_pruned);
+        let mut items = Vec::new();
+        let mut reader = Reader::new(run);
+        // A list is a level of the document, as a map is.
+        self.depth += 1;
+        while let Some((_, value)) = reader.next()? {
+            if !is_pruned {
+                self.read_item(of, value, prune, &mut items)?;
+            }
+        }
+        self.depth -= 1;
+        Ok((!run.is_empty()).then(|| Array::new(&items).into()))
+    }
+
+    fn map(
+        &mut self,
+        of: &'static Shape,
+        run: &[u8],
+        prune: Option<&PruneNode>,
+    ) -> Result<Option<Doc>, ProtobufError> {
+        let mut entries = Vec::new();
+        let mut reader = Reader::new(run);
+        self.depth += 1;
+        while let Some((_, value)) = reader.next()? {
+            entries.extend(self.entry(of, value.bytes()?, prune)?);
+        }
+        self.depth -= 1;
+        Ok((!run.is_empty()).then(|| Object::new(entries).into()))
     }
 }
 
@@ -239,16 +408,46 @@ fn scalar(shape: &Shape, value: Value<'_>) -> Result<Doc, ProtobufError> {
         Shape::Int32 => special::int32(value.varint()?).into(),
         Shape::Int64 => value.varint()?.cast_signed().into(),
         Shape::Double => special::double(f64::from_bits(value.fixed64()?))?,
-        Shape::Bytes => special::base64(value.bytes()?).into(),
+        Shape::Bytes => BASE64.encode(value.bytes()?).into(),
         _ => Doc::from(&*special::text(value.bytes()?)),
     })
 }
 
-/// The parts of a message joined; nearly always there is one, which is not copied.
-fn join<'a>(parts: &[&'a [u8]]) -> std::borrow::Cow<'a, [u8]> {
-    match parts {
-        [] => (&[]).into(),
-        [one] => (*one).into(),
-        many => many.concat().into(),
+/// The last value of a run, which is the one that counts.
+fn last(run: &[u8]) -> Result<Option<Value<'_>>, ProtobufError> {
+    let (mut reader, mut last) = (Reader::new(run), None);
+    while let Some((_, value)) = reader.next()? {
+        last = Some(value);
     }
+    Ok(last)
+}
+
+/// The parts of a message joined: one that comes in parts is the message of all of them. Nearly
+/// always there is one, which is not copied.
+fn joined(run: &[u8]) -> Result<Cow<'_, [u8]>, ProtobufError> {
+    let mut reader = Reader::new(run);
+    let Some((_, first)) = reader.next()? else {
+        return Ok(Cow::Borrowed(&[]));
+    };
+    let mut joined = Cow::Borrowed(first.bytes()?);
+    while let Some((_, part)) = reader.next()? {
+        joined.to_mut().extend_from_slice(part.bytes()?);
+    }
+    Ok(joined)
+}
+
+/// A message with the values of each field side by side.
+fn grouped(bytes: &[u8]) -> Result<Vec<u8>, ProtobufError> {
+    let (mut reader, mut start, mut values) = (Reader::new(bytes), 0, Vec::new());
+    while let Some((number, _)) = reader.next()? {
+        let end = bytes.len() - reader.rest();
+        values.push((number, &bytes[start..end]));
+        start = end;
+    }
+    values.sort_by_key(|(number, _)| *number);
+    Ok(values
+        .iter()
+        .flat_map(|(_, value)| *value)
+        .copied()
+        .collect())
 }

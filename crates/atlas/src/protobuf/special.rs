@@ -7,8 +7,6 @@ use windlass_core::{DEPTH_LIMIT, Doc, Duplicates, MicroTime, ParseOptions, Quant
 use super::ProtobufError;
 use super::wire::Reader;
 
-const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
 /// A text as JSON can hold it: each byte that is not UTF-8 becomes a replacement character, as
 /// Go's encoder does it.
 pub(super) fn text(bytes: &[u8]) -> Cow<'_, str> {
@@ -21,25 +19,6 @@ pub(super) fn text(bytes: &[u8]) -> Cow<'_, str> {
         out.extend(chunk.invalid().iter().map(|_| char::REPLACEMENT_CHARACTER));
     }
     Cow::Owned(out)
-}
-
-/// The form of bytes in JSON.
-pub(super) fn base64(bytes: &[u8]) -> String {
-    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for chunk in bytes.chunks(3) {
-        let byte = |at: usize| u32::from(chunk.get(at).copied().unwrap_or(0));
-        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for at in 0..4 {
-            let letter = BASE64[(bits >> (18 - 6 * at) & 63) as usize];
-            // One byte fills two letters, two bytes three.
-            out.push(if at <= chunk.len() {
-                letter.into()
-            } else {
-                '='
-            });
-        }
-    }
-    out
 }
 
 /// A float as Go writes it: whole numbers have no fraction.
@@ -152,8 +131,8 @@ pub(super) fn int_or_string(bytes: &[u8]) -> Result<Doc, ProtobufError> {
     }
 }
 
-/// JSON that protobuf carries as bytes, at some depth of the document.
-pub(super) fn json(bytes: &[u8], depth: usize) -> Result<Doc, ProtobufError> {
+/// The bytes that a message carries as its first field.
+pub(super) fn raw(bytes: &[u8]) -> Result<&[u8], ProtobufError> {
     let mut raw: &[u8] = &[];
     let mut reader = Reader::new(bytes);
     while let Some((number, value)) = reader.next()? {
@@ -161,6 +140,12 @@ pub(super) fn json(bytes: &[u8], depth: usize) -> Result<Doc, ProtobufError> {
             raw = value.bytes()?;
         }
     }
+    Ok(raw)
+}
+
+/// JSON that protobuf carries as bytes, at some depth of the document.
+pub(super) fn json(bytes: &[u8], depth: usize) -> Result<Doc, ProtobufError> {
+    let raw = raw(bytes)?;
     if raw.is_empty() {
         return Ok(Doc::NULL);
     }

@@ -130,10 +130,8 @@ fn packed_and_single_numbers_make_one_list() {
     let values = [3 << 3 | 2, 2, 1, 2, 3 << 3, 3];
     let requirement = Atlas::named("batch/v1", "PodFailurePolicyOnExitCodesRequirement");
     let requirement = requirement.expect("a type");
-    let mut fields = Vec::new();
-    Decoder::new(1)
-        .fields(requirement, &values, &mut fields)
-        .expect("a message");
+    let fields = Decoder::new().object(requirement, &values, 1, None);
+    let fields = fields.expect("a message");
     let object: Doc = windlass_core::Object::new(fields).into();
     assert_eq!(object.at("/values"), &doc!([1, 2, 3]));
 }
@@ -150,25 +148,74 @@ fn text_that_is_not_utf8_is_replaced_byte_by_byte() {
 
 #[test]
 fn deep_and_many_messages_are_refused() {
-    let mut schema = Vec::new();
-    for _ in 0..2000 {
-        schema = message(&[(28, &schema)]); // not
+    type Step = fn(&[u8]) -> Vec<u8>;
+    let steps: [Step; 4] = [
+        |schema| message(&[(28, schema)]),                   // not
+        |schema| message(&[(25, schema)]),                   // allOf
+        |schema| message(&[(24, &message(&[(1, schema)]))]), // items
+        |schema| message(&[(29, &message(&[(1, b"a"), (2, schema)]))]), // properties
+    ];
+    for step in steps {
+        let schema = (0..2000).fold(Vec::new(), |schema, _| step(&schema));
+        let version = message(&[(4, &message(&[(1, &schema)]))]);
+        let fault = decode(
+            "apiextensions.k8s.io/v1",
+            "CustomResourceDefinition",
+            &message(&[(2, &message(&[(7, &version)]))]),
+        );
+        let fault = fault.expect_err("refused");
+        assert!(fault.ends_with("messages are nested too deep"), "{fault}");
     }
-    let version = message(&[(4, &message(&[(1, &schema)]))]);
-    let fault = decode(
-        "apiextensions.k8s.io/v1",
-        "CustomResourceDefinition",
-        &message(&[(2, &message(&[(7, &version)]))]),
-    );
-    assert!(fault.is_err_and(|fault| fault.ends_with("messages are nested too deep")));
 
     // A list of pods, each with metadata, spec and status, and the list's own metadata.
     let pods = [2 << 3 | 2, 0].repeat(3);
     let kind = Atlas::kind(&Gvk::constant("", "v1", "PodList")).expect("a built-in kind");
-    let decode = |limit| Decoder::new(limit).fields(kind, &pods, &mut Vec::new());
-    assert_eq!(decode(14), Ok(()));
+    let decode = |limit| Decoder::new().object(kind, &pods, limit, None);
+    assert!(decode(14).is_ok());
     let fault = decode(13).expect_err("refused").to_string();
     assert!(fault.ends_with("too many messages"), "{fault}");
+}
+
+#[test]
+fn values_of_a_field_need_not_stand_together() {
+    let label = |key: &[u8], value: &[u8]| message(&[(1, key), (2, value)]);
+    let (one, two) = (label(b"a", b"1"), label(b"b", b"2"));
+    let metadata = message(&[(11, &one), (1, b"name"), (11, &two), (5, b"uid")]);
+    let namespace = decode("v1", "Namespace", &message(&[(1, &metadata)])).expect("a namespace");
+    assert_eq!(
+        namespace.at("/metadata"),
+        &doc!({ "labels": { "a": "1", "b": "2" }, "name": "name", "uid": "uid" })
+    );
+}
+
+#[test]
+fn what_is_not_known_is_an_error_where_nothing_may_be_lost() {
+    let raw = message(&[(1, &message(&[(1, b"name"), (99, b"new")]))]);
+    assert!(decode("v1", "Namespace", &raw).is_ok(), "a request body");
+    let body = body("v1", "Namespace", &raw);
+    let fault = ProtobufDecoder::new(Prune::nothing())
+        .strict()
+        .decode(&body);
+    let expected = ProtobufError::UnknownField {
+        path: "metadata".to_owned(),
+        number: 99,
+    };
+    assert_eq!(fault, Err(expected));
+    let pruned = ProtobufDecoder::new(Prune::nothing().and("metadata"))
+        .strict()
+        .decode(&body);
+    assert!(pruned.is_ok(), "what is passed over is not looked at");
+    let lenient = ProtobufDecoder::new(Prune::nothing()).decode(&body);
+    assert_eq!(lenient.expect("read").at("/metadata/name"), "name");
+}
+
+#[test]
+fn an_event_has_a_type_and_an_object() {
+    let object = body("v1", "Namespace", &[]);
+    let event = message(&[(1, b"ADDED"), (2, &message(&[(1, &object)])), (9, b"")]);
+    assert_eq!(protobuf_event(&event), Ok((&b"ADDED"[..], &object[..])));
+    assert_eq!(protobuf_event(&[]), Ok((&b""[..], &b""[..])));
+    assert!(protobuf_event(&event[..9]).is_err());
 }
 
 #[test]
@@ -194,15 +241,14 @@ fn times_outside_the_calendar_are_refused() {
 }
 
 #[test]
-fn base64_is_padded() {
-    for (bytes, text) in [
-        ("", ""),
-        ("f", "Zg=="),
-        ("fo", "Zm8="),
-        ("foo", "Zm9v"),
-        ("foob", "Zm9vYg=="),
-    ] {
-        assert_eq!(special::base64(bytes.as_bytes()), text);
-    }
-    assert_eq!(special::base64(&[0xff, 0xfe, 0xfd]), "//79");
+fn an_object_inside_of_another_is_an_error_where_nothing_may_be_lost() {
+    // spec.volumeClaimTemplates of a StatefulSet.
+    let raw = message(&[(2, &message(&[(4, &message(&[(1, b"")]))]))]);
+    let body = body("apps/v1", "StatefulSet", &raw);
+    assert!(decode_protobuf(&body).is_ok());
+    let fault = ProtobufDecoder::new(Prune::nothing())
+        .strict()
+        .decode(&body);
+    let path = "spec.volumeClaimTemplates".to_owned();
+    assert_eq!(fault, Err(ProtobufError::KindInside { path }));
 }

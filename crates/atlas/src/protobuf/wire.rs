@@ -77,6 +77,11 @@ impl<'a> Reader<'a> {
         self.rest.is_empty()
     }
 
+    /// How many bytes were not read yet.
+    pub(super) fn rest(&self) -> usize {
+        self.rest.len()
+    }
+
     /// The next field number and its value; `None` at the end.
     pub(super) fn next(&mut self) -> Result<Option<(u32, Value<'a>)>, ProtobufError> {
         if self.is_at_end() {

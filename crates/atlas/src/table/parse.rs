@@ -54,6 +54,9 @@ pub(super) fn parse(text: &'static str) -> Atlas {
     }
     for found in &mut types {
         found.fields.sort_unstable_by_key(|field| field.name);
+        let own = found.fields.iter().map(|field| field.number);
+        let inlined = found.inlined.iter().map(|inlined| inlined.number);
+        found.numbers = own.chain(inlined).collect();
     }
     let names = names.into_iter().filter_map(|(name, named)| match named {
         Named::Type(found) => Some((name, found)),
@@ -139,6 +142,7 @@ impl Package {
             is_atomic: false,
             fields: Vec::new(),
             inlined: Vec::new(),
+            numbers: Vec::new(),
         };
         for word in words {
             match word {

@@ -26,6 +26,7 @@ pub struct FactoryBuilder {
 pub struct ClientFactoryBuilder {
     client: RestClient,
     prune: Prune,
+    prune_by_resource: BTreeMap<Gvr, Prune>,
     tweak_list: Option<Tweak<ListOptions>>,
     tweak_watch: Option<Tweak<WatchOptions>>,
 }
@@ -127,6 +128,7 @@ impl InformerFactory {
         ClientFactoryBuilder {
             client,
             prune,
+            prune_by_resource: BTreeMap::new(),
             tweak_list: None,
             tweak_watch: None,
         }
@@ -137,6 +139,12 @@ impl ClientFactoryBuilder {
     /// Skips these paths while decoding; the default is `metadata.managedFields`.
     pub fn prune(mut self, prune: Prune) -> Self {
         self.prune = prune;
+        self
+    }
+
+    /// Skips these paths, and not those of [`Self::prune`], in the objects of one resource.
+    pub fn prune_for(mut self, resource: Gvr, prune: Prune) -> Self {
+        self.prune_by_resource.insert(resource, prune);
         self
     }
 
@@ -168,10 +176,11 @@ impl ClientFactoryBuilder {
             field_selector,
             ..
         } = spec;
+        let prune = self.prune_by_resource.get(resource).unwrap_or(&self.prune);
         let mut source =
             ResourceSource::new(self.client.clone(), resource.clone(), namespace.clone())
                 .select(label_selector, field_selector)
-                .prune(self.prune.clone());
+                .prune(prune.clone());
         if spec.is_metadata_only {
             source = source.metadata_only();
         }

@@ -264,6 +264,121 @@ fn a_line_over_the_limit_is_an_error_and_not_an_allocation() {
     ));
 }
 
+/// A frame with a length of less than 128 twice: an event of a type, with an object in protobuf.
+fn frame(sort: &str, object: &[u8]) -> Vec<u8> {
+    let part = |number: u8, bytes: &[u8]| {
+        let length = bytes.len();
+        let (low, high) = ((length & 0x7f) as u8 | 0x80, (length >> 7) as u8);
+        [&[number << 3 | 2, low, high], bytes].concat()
+    };
+    let event = [part(1, sort.as_bytes()), part(2, &part(1, object))].concat();
+    [&(event.len() as u32).to_be_bytes()[..], &event].concat()
+}
+
+fn protobuf(doc: &Doc) -> Vec<u8> {
+    let mut body = Vec::new();
+    let is_written = windlass_atlas::ProtobufEncoder::new().write(doc, &mut body);
+    assert!(is_written, "{doc:?}");
+    body
+}
+
+fn namespace(name: &str) -> Doc {
+    doc!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name }, "spec": {}, "status": {} })
+}
+
+fn frames() -> Vec<u8> {
+    let managed = doc!([{ "manager": "m", "operation": "Update" }]);
+    let gone = doc!({ "apiVersion": "v1", "kind": "Status", "metadata": {}, "status": "Failure",
+        "code": 410, "reason": "Expired", "message": "old" });
+    [
+        frame(
+            "ADDED",
+            &protobuf(
+                &namespace("a")
+                    .with("/metadata/managedFields", managed)
+                    .unwrap(),
+            ),
+        ),
+        frame("MODIFIED", &protobuf(&namespace(&"b".repeat(200)))),
+        frame("DELETED", &protobuf(&namespace("a"))),
+        frame(
+            "BOOKMARK",
+            &protobuf(
+                &namespace("")
+                    .with("/metadata/resourceVersion", "9")
+                    .unwrap(),
+            ),
+        ),
+        frame("ERROR", &protobuf(&gone)),
+    ]
+    .concat()
+}
+
+fn framed(body: &[u8], cuts: &[usize]) -> Vec<Result<WatchEvent, WatchError>> {
+    let mut decoder = FrameDecoder::with_limit(Prune::managed_fields(), 4096);
+    let mut events = Vec::new();
+    for chunk in chunks(body, cuts) {
+        decoder.push(chunk);
+        events.extend(std::iter::from_fn(|| decoder.next_event()));
+    }
+    events.extend(decoder.finish());
+    events
+}
+
+#[test]
+fn a_watch_in_protobuf_gives_its_events_in_order() {
+    let mut events = framed(&frames(), &[]).into_iter();
+    let mut next = || events.next().unwrap();
+    assert_eq!(next().unwrap(), WatchEvent::Added(namespace("a")));
+    assert_eq!(
+        next().unwrap(),
+        WatchEvent::Modified(namespace(&"b".repeat(200)))
+    );
+    assert_eq!(next().unwrap(), WatchEvent::Deleted(namespace("a")));
+    assert_eq!(next().unwrap().resource_version(), "9");
+    assert!(matches!(next(), Err(error) if error.is_gone() && error.is_final()));
+    assert!(events.next().is_none());
+}
+
+#[test]
+fn half_a_frame_at_the_end_is_cut() {
+    let whole = frame("ADDED", &protobuf(&namespace("a")));
+    for length in 1..whole.len() {
+        let events = framed(&whole[..length], &[]);
+        assert!(
+            matches!(&events[..], [Err(error)] if error.is_cut()),
+            "{length}"
+        );
+    }
+}
+
+#[test]
+fn a_frame_over_the_limit_or_of_another_sort_ends_the_watch() {
+    let long = framed(&5000_u32.to_be_bytes(), &[]);
+    let limit = WatchError::Decode(DecodeError::TooLong { limit: 4096 });
+    assert_eq!(
+        format!("{long:?}"),
+        format!("{:?}", [Err::<WatchEvent, _>(limit)])
+    );
+    let unknown_field = [&protobuf(&namespace("a"))[..], &[0x92, 0x06, 0]].concat();
+    let mut known = protobuf(&namespace("a"));
+    // The last field of the object becomes one of another number.
+    let at = known.len() - 2;
+    known[at] = 0x7a;
+    for object in [&known[..], b"k8s\0\xff", b"{}", b""] {
+        let events = framed(&frame("ADDED", object), &[]);
+        let [Err(WatchError::Decode(DecodeError::Protobuf(_)))] = &events[..] else {
+            panic!("{object:?}: {events:?}")
+        };
+    }
+    assert!(
+        matches!(&framed(&frame("ADDED", &unknown_field), &[])[..], [Ok(_)]),
+        "what stands around the object may grow"
+    );
+    let news = framed(&frame("NEWS", &protobuf(&namespace("a"))), &[]);
+    assert!(matches!(&news[..], [Err(error)] if error.is_final()));
+}
+
 fn any_json() -> impl Strategy<Value = serde_json::Value> {
     let leaf = prop_oneof![
         Just(serde_json::Value::Null),
@@ -290,6 +405,12 @@ proptest! {
     #[test]
     fn a_watch_does_not_depend_on_how_it_is_cut(cuts in prop::collection::vec(0..2000_usize, 0..40)) {
         prop_assert_eq!(watch(WATCH.as_bytes(), &cuts), watch(WATCH.as_bytes(), &[]));
+    }
+
+    #[test]
+    fn frames_do_not_depend_on_how_they_are_cut(cuts in prop::collection::vec(0..2000_usize, 0..40)) {
+        let show = |cuts: &[usize]| format!("{:?}", framed(&frames(), cuts));
+        prop_assert_eq!(show(&cuts), show(&[]));
     }
 
     #[test]

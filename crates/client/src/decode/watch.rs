@@ -119,18 +119,12 @@ fn event(parser: &mut Parser, line: &[u8]) -> Option<Result<WatchEvent, WatchErr
             at: 0,
         })));
     };
-    let make = match sort {
-        b"ADDED" => WatchEvent::Added,
-        b"MODIFIED" => WatchEvent::Modified,
-        b"DELETED" => WatchEvent::Deleted,
-        b"BOOKMARK" => WatchEvent::Bookmark,
-        b"ERROR" => return Some(Err(status(object))),
-        _ => {
-            return Some(Err(WatchError::Decode(DecodeError::Unexpected {
-                expected: "ADDED, MODIFIED, DELETED, BOOKMARK or ERROR",
-                at: 0,
-            })));
-        }
+    if sort == b"ERROR" {
+        return Some(Err(status(object)));
+    }
+    let make = match maker(sort) {
+        Ok(make) => make,
+        Err(error) => return Some(Err(error)),
     };
     Some(match parser.parse(object) {
         Ok(parsed) => Ok(make(parsed.doc)),
@@ -144,11 +138,29 @@ fn event(parser: &mut Parser, line: &[u8]) -> Option<Result<WatchEvent, WatchErr
 fn status(object: &[u8]) -> WatchError {
     match Doc::parse(object).map(|doc| doc.decode::<Status>()) {
         Ok(Ok(status)) => WatchError::Status(Box::new(status)),
-        _ => {
-            let status = Status::failure(500, "InternalError", "unreadable error event");
-            WatchError::Status(Box::new(status))
-        }
+        _ => unreadable_status(),
     }
+}
+
+/// What makes an event of an object, by the type of the event.
+pub(super) fn maker(sort: &[u8]) -> Result<fn(Doc) -> WatchEvent, WatchError> {
+    Ok(match sort {
+        b"ADDED" => WatchEvent::Added,
+        b"MODIFIED" => WatchEvent::Modified,
+        b"DELETED" => WatchEvent::Deleted,
+        b"BOOKMARK" => WatchEvent::Bookmark,
+        _ => {
+            return Err(WatchError::Decode(DecodeError::Unexpected {
+                expected: "ADDED, MODIFIED, DELETED, BOOKMARK or ERROR",
+                at: 0,
+            }));
+        }
+    })
+}
+
+pub(super) fn unreadable_status() -> WatchError {
+    let status = Status::failure(500, "InternalError", "unreadable error event");
+    WatchError::Status(Box::new(status))
 }
 
 /// The type and the object of an event.

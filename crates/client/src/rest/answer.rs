@@ -6,10 +6,11 @@ use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 use http::{Method, StatusCode};
 use serde::de::DeserializeOwned;
+use windlass_atlas::{ProtobufDecoder, decode_protobuf};
 use windlass_core::{Doc, Duplicates, ParseError, ParseOptions, Prune};
 
-use super::RestClient;
 use super::reader::{Collected, ReadError, Reader};
+use super::{Encoding, RestClient};
 use crate::status::StatusDetails;
 use crate::transport::{Content, MetadataOnly};
 use crate::{Cause, Error, Outcome, Status};
@@ -99,17 +100,22 @@ impl Answer {
     /// The content as a document.
     ///
     /// # Errors
-    /// When it does not come completely, or is not JSON.
+    /// When it does not come completely, or cannot be read.
     pub async fn doc(self) -> Result<Doc, Error> {
-        self.require_json()?;
+        let encoding = self.encoding()?;
         match self.content {
             Content::Doc(doc) => Ok(doc),
             Content::Body(_) => {
                 let (name, limit) = (self.name.clone(), self.client.options().body_bytes_limit);
                 let prune = self.prune.clone();
                 let bytes = self.collect().await?;
-                let failed = |error| Error::new(Outcome::Unknown, name, Cause::Parse(error));
-                parse(&bytes, limit, prune).map_err(failed)
+                let doc = match encoding {
+                    Encoding::Json => parse(&bytes, limit, prune).map_err(Cause::Parse),
+                    Encoding::Protobuf => ProtobufDecoder::new(prune)
+                        .decode(&bytes)
+                        .map_err(|error| Cause::Decode(error.into())),
+                };
+                doc.map_err(|cause| Error::new(Outcome::Unknown, name, cause))
             }
             Content::List(list) => Ok(list.into_doc()),
             Content::Events(_) => Err(super::not_json(self.name)),
@@ -156,18 +162,27 @@ impl Answer {
         self.timeout
     }
 
-    /// Refuses content that is not what every API server sends.
-    pub(super) fn require_json(&self) -> Result<(), Error> {
+    /// How the content is written. Refuses what an API server does not send.
+    pub(super) fn encoding(&self) -> Result<Encoding, Error> {
         self.require_plain()?;
-        if !matches!(self.content, Content::Body(_)) || is_json(&self.headers) {
-            return Ok(());
+        if !matches!(self.content, Content::Body(_)) {
+            return Ok(Encoding::Json);
         }
+        Encoding::of(&self.headers).ok_or_else(|| self.unexpected_type())
+    }
+
+    /// Refuses content that is not JSON.
+    pub(super) fn require_json(&self) -> Result<(), Error> {
+        match self.encoding()? {
+            Encoding::Json => Ok(()),
+            Encoding::Protobuf => Err(self.unexpected_type()),
+        }
+    }
+
+    fn unexpected_type(&self) -> Error {
         let found = header(&self.headers, CONTENT_TYPE).to_owned();
-        Err(Error::new(
-            Outcome::Unknown,
-            &*self.name,
-            Cause::ContentType { found },
-        ))
+        let cause = Cause::ContentType { found };
+        Error::new(Outcome::Unknown, &*self.name, cause)
     }
 
     /// Refuses compressed content: we never ask for it, and a few bytes of it can become many.
@@ -212,13 +227,7 @@ impl Answer {
                     .collect(STATUS_BYTES_LIMIT)
                     .await;
                 match collected {
-                    Ok(Collected::Whole(bytes)) if is_json(&headers) => {
-                        decode_status(&bytes).unwrap_or_default()
-                    }
-                    Ok(Collected::Whole(bytes)) => Status {
-                        message: first_line(&headers, &bytes),
-                        ..Status::default()
-                    },
+                    Ok(Collected::Whole(bytes)) => read_status(&headers, &bytes),
                     _ => Status::default(),
                 }
             }
@@ -254,14 +263,6 @@ fn header(headers: &HeaderMap, name: http::HeaderName) -> &str {
         .unwrap_or_default()
 }
 
-fn is_json(headers: &HeaderMap) -> bool {
-    let essence = header(headers, CONTENT_TYPE)
-        .split(';')
-        .next()
-        .unwrap_or_default();
-    essence.trim().eq_ignore_ascii_case("application/json")
-}
-
 fn parse(bytes: &[u8], bytes_limit: usize, prune: Prune) -> Result<Doc, ParseError> {
     let duplicates = Duplicates::KeepLast;
     let options = ParseOptions {
@@ -273,9 +274,18 @@ fn parse(bytes: &[u8], bytes_limit: usize, prune: Prune) -> Result<Doc, ParseErr
     Doc::parse_with(bytes, &options)
 }
 
-fn decode_status(bytes: &[u8]) -> Option<Status> {
-    let status = parse(bytes, STATUS_BYTES_LIMIT, Prune::nothing()).ok()?;
-    status.decode().ok()
+fn read_status(headers: &HeaderMap, bytes: &[u8]) -> Status {
+    let doc = match Encoding::of(headers) {
+        Some(Encoding::Json) => parse(bytes, STATUS_BYTES_LIMIT, Prune::nothing()).ok(),
+        Some(Encoding::Protobuf) => decode_protobuf(bytes).ok().map(|it| it.doc),
+        None => {
+            return Status {
+                message: first_line(headers, bytes),
+                ..Status::default()
+            };
+        }
+    };
+    doc.and_then(|doc| doc.decode().ok()).unwrap_or_default()
 }
 
 /// The start of a plain text; a page of HTML is no message.

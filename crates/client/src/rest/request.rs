@@ -12,14 +12,20 @@ use tracing::Instrument;
 use windlass_core::Doc;
 
 use super::answer::{self, Answer};
-use super::{RestClient, retry};
+use super::encoding::{self, JSON, PROTOBUF};
+use super::{Encoding, RestClient, retry};
 use crate::transport::{Content, MetadataOnly, Payload, Watching};
 use crate::{Cause, Error, Outcome, WriteOptions};
 
-const JSON: HeaderValue = HeaderValue::from_static("application/json");
 /// Metadata alone where the server can do that, and else the object.
 const PARTIAL_OR_WHOLE: HeaderValue = HeaderValue::from_static(
     "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json",
+);
+
+/// The same from a server that speaks protobuf.
+const PROTOBUF_PARTIAL_OR_WHOLE: HeaderValue = HeaderValue::from_static(
+    "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,\
+     application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json",
 );
 
 /// A request that has not been sent yet.
@@ -78,7 +84,11 @@ impl Request {
     pub(crate) fn write_options(mut self, options: &WriteOptions) -> Self {
         self.is_metadata_only = options.is_metadata_only;
         if self.is_metadata_only && !self.client.shared.transport.takes_docs() {
-            self.headers.insert(ACCEPT, PARTIAL_OR_WHOLE);
+            let form = match self.client.options().encoding {
+                Encoding::Json => PARTIAL_OR_WHOLE,
+                Encoding::Protobuf => PROTOBUF_PARTIAL_OR_WHOLE,
+            };
+            self.headers.insert(ACCEPT, form);
         }
         self.params(options.params())
     }
@@ -199,14 +209,39 @@ impl Request {
         let uri: http::Uri = uri.parse().map_err(|error: http::uri::InvalidUri| {
             Error::new(Outcome::NotSent, &name, Cause::Malformed(error.to_string()))
         })?;
-        let transport = &self.client.shared.transport;
-        self.payload = transport.prepare(self.payload, &self.method);
+        self.encode();
         self.observe_size();
         let start = Instant::now();
         let answer = self.attempts(&name, &uri, span).await;
         let metrics = &self.client.options().metrics;
         metrics.request_duration(&self.method, self.host(), start.elapsed());
         answer
+    }
+
+    /// Writes the document that it carries, once, however often it is sent. A server in this
+    /// process takes it as it is.
+    fn encode(&mut self) {
+        let Payload::Doc(doc) = &self.payload else {
+            return;
+        };
+        if self.client.shared.transport.takes_docs() {
+            return;
+        }
+        let body = match self.is_protobuf_wanted().then(|| encoding::protobuf(doc)) {
+            Some(Some(body)) => {
+                self.headers.insert(CONTENT_TYPE, PROTOBUF);
+                body
+            }
+            _ => encoding::json(doc, &self.method),
+        };
+        self.payload = Payload::Bytes(body);
+    }
+
+    /// Patches are JSON whatever they patch.
+    fn is_protobuf_wanted(&self) -> bool {
+        self.client.options().encoding == Encoding::Protobuf
+            && matches!(self.method, Method::POST | Method::PUT)
+            && self.headers.get(CONTENT_TYPE) == Some(&JSON)
     }
 
     async fn attempts(

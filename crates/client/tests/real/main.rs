@@ -13,6 +13,7 @@ mod auth;
 mod discovery;
 mod dynamic;
 mod paging;
+mod protobuf;
 mod restart;
 mod setup;
 mod typed;

@@ -11,6 +11,7 @@ mod log;
 mod config;
 mod hostile;
 mod local;
+mod protobuf;
 mod retry;
 mod script;
 mod secrets;

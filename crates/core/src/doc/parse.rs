@@ -16,7 +16,7 @@ use memo::Memo;
 use reader::Reader;
 
 pub use error::{ParseError, ParseErrorKind};
-pub use prune::Prune;
+pub use prune::{Prune, PruneNode};
 
 /// How deep arrays and objects may nest.
 pub const DEPTH_LIMIT: usize = 256;

@@ -67,6 +67,11 @@ impl Queue {
         true
     }
 
+    /// Whether there is no room, as there was none for the event before.
+    fn is_dropping(&self) -> bool {
+        self.dropped > 0 && self.events.capacity() == 0
+    }
+
     /// Says how many events were dropped, if there were any.
     fn tell_dropped(&mut self) {
         let dropped = std::mem::take(&mut self.dropped);
@@ -211,6 +216,20 @@ impl EventBroadcaster {
         self.shared.metrics.all()
     }
 
+    /// Counts an event that no sink has room for, before it is put together. The first one that is
+    /// dropped is not counted here: the log names it.
+    fn drops(&self, component: &str) -> bool {
+        let mut sinks = self.shared.sinks.lock();
+        let is_dropping = !sinks.queues.is_empty() && sinks.queues.iter().all(Queue::is_dropping);
+        if is_dropping {
+            for queue in &mut sinks.queues {
+                queue.dropped += 1;
+                self.shared.metrics.dropped(component);
+            }
+        }
+        is_dropping
+    }
+
     fn send(&self, event: Event) {
         let component = event.source.component.clone();
         let event = Arc::new(event);
@@ -254,6 +273,9 @@ impl EventRecorder {
 
     /// Tells about an object that says its own kind.
     pub fn event(&self, object: &Doc, event_type: EventType, reason: &str, message: &str) {
+        if self.broadcaster.drops(&self.source.component) {
+            return;
+        }
         self.event_on(Reference::to(object), event_type, reason, message);
     }
 

@@ -19,6 +19,7 @@ fn defaults_are_those_of_the_kubernetes_components() {
     );
     assert_eq!(election.leader_elect_retry_period, Duration::from_secs(2));
     assert_eq!((flags.kube_api_qps, flags.kube_api_burst), (20.0, 30));
+    assert_eq!(flags.kube_api_content_type, Encoding::Protobuf);
     assert_eq!(flags.min_resync_period, Duration::from_secs(12 * 3600));
     assert_eq!(flags.metrics_bind_address.0.unwrap().port(), 8080);
     assert_eq!(flags.health_probe_bind_address.0, None);
@@ -32,6 +33,7 @@ fn flags_are_written_as_upstream_writes_them() {
         "--health-probe-bind-address=127.0.0.1:8081",
         "--metrics-bind-address=0",
         "--controllers=*,-garbage",
+        "--kube-api-content-type=application/json",
         "-v=4",
         "--logging-format=json",
     ]);
@@ -45,6 +47,7 @@ fn flags_are_written_as_upstream_writes_them() {
         "127.0.0.1:8081"
     );
     assert_eq!(flags.metrics_bind_address.0, None);
+    assert_eq!(flags.kube_api_content_type, Encoding::Json);
     assert_eq!(
         (flags.verbosity, flags.logging_format),
         (4, Some(LoggingFormat::Json))

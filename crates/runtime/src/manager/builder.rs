@@ -5,7 +5,7 @@ use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
 use parking_lot::Mutex;
 use windlass_cache::InformerFactory;
 use windlass_client::{Config, ConfigError, RateLimit, RestClient, RestOptions, Transport};
-use windlass_core::Env;
+use windlass_core::{Env, Gvr, Prune};
 
 use super::{Added, Inner, Manager};
 use crate::{
@@ -38,6 +38,7 @@ pub struct ManagerBuilder {
     env: Env,
     namespace: Option<String>,
     resync: Duration,
+    prune: Vec<(Gvr, Prune)>,
     election: Option<ElectionOptions>,
     shutdown: Option<Shutdown>,
     settings: Settings,
@@ -94,6 +95,7 @@ impl ManagerBuilder {
             env: Env::real(),
             namespace: None,
             resync: Duration::ZERO,
+            prune: Vec::new(),
             election: None,
             shutdown: None,
             settings: Settings::default(),
@@ -134,6 +136,13 @@ impl ManagerBuilder {
     /// How often handlers are reminded of all objects; never by default.
     pub fn resync(mut self, period: Duration) -> Self {
         self.resync = period;
+        self
+    }
+
+    /// Caches the objects of a resource without some of their fields. By default only
+    /// `metadata.managedFields` is left out.
+    pub fn prune(mut self, resource: Gvr, prune: Prune) -> Self {
+        self.prune.push((resource, prune));
         self
     }
 
@@ -217,7 +226,12 @@ impl ManagerBuilder {
     }
 
     fn factory(&self, client: &RestClient, metrics: &windlass_cache::Metrics) -> InformerFactory {
-        let mut factory = InformerFactory::on(client.clone())
+        let factory = InformerFactory::on(client.clone());
+        let prune = self.prune.iter().cloned();
+        let mut factory = prune
+            .fold(factory, |factory, (resource, prune)| {
+                factory.prune_for(resource, prune)
+            })
             .sources()
             .env(self.env.clone())
             .metrics(metrics.clone(), &self.name);

@@ -11,9 +11,9 @@ use crate::doc::{Array, Doc, Kind, Object};
 #[derive(Clone, Debug)]
 pub struct Prune(Arc<PruneNode>);
 
-/// One level of the set.
+/// One level of a [`Prune`], for who walks over a document in another form.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct PruneNode {
+pub struct PruneNode {
     fields: BTreeMap<String, Self>,
     /// What applies to every item of an array at this place.
     items: Option<Box<Self>>,
@@ -60,13 +60,17 @@ impl Prune {
             .map_or_else(|| doc.clone(), |root| root.apply(doc))
     }
 
-    pub(super) fn root(&self) -> Option<&PruneNode> {
+    /// The level of the document itself; `None` if nothing is skipped.
+    #[must_use]
+    pub fn root(&self) -> Option<&PruneNode> {
         Some(&*self.0).filter(|root| **root != PruneNode::default())
     }
 }
 
 impl PruneNode {
-    fn apply(&self, doc: &Doc) -> Doc {
+    /// Takes what is skipped out of a value at this place.
+    #[must_use]
+    pub fn apply(&self, doc: &Doc) -> Doc {
         match doc.kind() {
             Kind::Object(object) => self.apply_to_fields(object).into(),
             Kind::Array(array) => match self.item() {
@@ -101,15 +105,21 @@ impl PruneNode {
             })
     }
 
-    pub(super) fn field(&self, key: &str) -> Option<&Self> {
+    /// What applies to a field; `None` if nothing in it is skipped.
+    #[must_use]
+    pub fn field(&self, key: &str) -> Option<&Self> {
         self.fields.get(key)
     }
 
-    pub(super) fn item(&self) -> Option<&Self> {
+    /// What applies to every item of an array; `None` if nothing in them is skipped.
+    #[must_use]
+    pub fn item(&self) -> Option<&Self> {
         self.items.as_deref()
     }
 
-    pub(super) fn is_pruned(&self) -> bool {
+    /// Whether the value at this place is skipped itself.
+    #[must_use]
+    pub fn is_pruned(&self) -> bool {
         self.is_pruned
     }
 }

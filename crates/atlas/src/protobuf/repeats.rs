@@ -1,0 +1,102 @@
+//! Values that come again as they were written.
+
+use std::fmt;
+
+use windlass_core::{Doc, Memo};
+
+use crate::table::{Field, Shape};
+
+/// The field that makes up most of who makes pods.
+const TEMPLATE: &str = "template";
+/// Shorter values are as quickly read as looked up.
+const BYTES_MIN: usize = 32;
+/// Fields of which values are remembered. The types near the root have fewer.
+const PLACES_LIMIT: usize = 64;
+/// Values remembered of one field, before all of them are forgotten.
+const VALUES_LIMIT: usize = 4096;
+/// Bytes remembered of one field, before all of them are forgotten. The objects of one owner come
+/// close together.
+const BYTES_LIMIT: usize = 64 << 10;
+/// The same of templates, which stay what they are while the status of their owners changes.
+const TEMPLATES_BYTES_LIMIT: usize = 4 << 20;
+
+/// What the values of some fields were read as.
+#[derive(Default)]
+pub(super) struct Repeats(Vec<Place>);
+
+/// The values of one field.
+struct Place {
+    field: &'static Field,
+    values: Memo<Box<[u8]>, Doc>,
+    bytes: usize,
+}
+
+impl Repeats {
+    /// Whether the value of a field, given its bytes, is worth to be remembered.
+    pub(super) fn is_worthy(field: &'static Field, bytes: &[u8]) -> bool {
+        bytes.len() >= BYTES_MIN && has_parts(field.shape())
+    }
+
+    /// What these bytes of a field were read as.
+    pub(super) fn get(&self, field: &'static Field, bytes: &[u8]) -> Option<Doc> {
+        let place = self.0.iter().find(|it| std::ptr::eq(it.field, field))?;
+        place.values.get(bytes)
+    }
+
+    /// Remembers what they were read as.
+    pub(super) fn put(&mut self, field: &'static Field, bytes: &[u8], doc: &Doc) {
+        let limit = match field.name() {
+            TEMPLATE => TEMPLATES_BYTES_LIMIT,
+            _ => BYTES_LIMIT,
+        };
+        let known = self.0.iter().position(|it| std::ptr::eq(it.field, field));
+        let at = match known {
+            Some(at) => at,
+            None if self.0.len() < PLACES_LIMIT => {
+                self.0.push(Place::new(field));
+                self.0.len() - 1
+            }
+            None => return,
+        };
+        self.0[at].put(bytes, doc, limit);
+    }
+}
+
+impl Place {
+    fn new(field: &'static Field) -> Self {
+        Self {
+            field,
+            values: Memo::new(VALUES_LIMIT),
+            bytes: 0,
+        }
+    }
+
+    fn put(&mut self, bytes: &[u8], doc: &Doc, limit: usize) {
+        if bytes.len() > limit {
+            return;
+        }
+        if self.bytes + bytes.len() > limit {
+            self.values.clear();
+            self.bytes = 0;
+        }
+        self.bytes += bytes.len();
+        self.values.put(bytes.into(), doc.clone());
+    }
+}
+
+/// Whether values have parts, and are not better remembered by them: the spec of who makes pods
+/// has the template, which changes less.
+fn has_parts(shape: &'static Shape) -> bool {
+    match shape {
+        Shape::Message(of) => of.get().field(TEMPLATE).is_none(),
+        Shape::List(_) | Shape::Map(_) => true,
+        _ => false,
+    }
+}
+
+impl fmt::Debug for Repeats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let places = self.0.iter().map(|it| (it.field.name(), it.bytes));
+        f.debug_map().entries(places).finish()
+    }
+}
