@@ -251,6 +251,8 @@ pub fn select_embedded(
 
 #[cfg(test)]
 mod tests {
+    use windlass_core::doc;
+
     use super::*;
 
     fn names(words: &[&str]) -> Vec<&'static str> {
@@ -271,6 +273,21 @@ mod tests {
     #[test]
     fn single_controllers_are_named() {
         assert_eq!(names(&["replicaset-controller"]), ["replicaset-controller"]);
+    }
+
+    #[test]
+    fn specs_of_pods_are_cached_for_those_who_read_them() {
+        let pod = doc!({
+            "metadata": { "name": "a", "managedFields": [] },
+            "spec": { "nodeName": "n", "containers": [{ "name": "c" }], "volumes": [] }
+        });
+        let cached = |words: &[&str]| prune_pods(&select(words).unwrap()).apply(&pod);
+        let brief = doc!({ "metadata": { "name": "a" }, "spec": { "nodeName": "n" } });
+        let sets = ["replicaset-controller", "deployment-controller"];
+        assert_eq!(cached(&sets), brief);
+        let whole = pod.without("/metadata/managedFields").unwrap();
+        assert_eq!(cached(&["*"]), whole);
+        assert_eq!(cached(&["replicaset-controller", "scheduler"]), whole);
     }
 
     #[test]

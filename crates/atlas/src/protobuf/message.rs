@@ -15,12 +15,18 @@ use crate::zero::{is_left_out, is_scalar, zero};
 
 /// How deep a value may lie to be remembered as a whole.
 const REPEATS_DEPTH: usize = 2;
+/// How often the bytes of a body may be copied because a message comes in parts. No client of
+/// Kubernetes writes such messages; nested in each other they would be copied at every level.
+const COPIES_LIMIT: usize = 8;
+
 /// Decodes messages, one after another.
 pub(super) struct Decoder {
     /// Whether a field that the table does not know is an error.
     is_strict: bool,
     depth: usize,
     messages_left: usize,
+    /// How many bytes may still be copied.
+    copies_left: usize,
     /// Where the fields of the messages that are open lie, the innermost message last.
     runs: Vec<Run>,
     /// What values near the root were read as, if that is remembered.
@@ -40,6 +46,7 @@ impl Decoder {
             is_strict: false,
             depth: 0,
             messages_left: 0,
+            copies_left: 0,
             runs: Vec::new(),
             repeats: None,
         }
@@ -71,6 +78,7 @@ impl Decoder {
     ) -> Result<Fields, ProtobufError> {
         self.depth = 0;
         self.messages_left = messages_limit;
+        self.copies_left = bytes.len().saturating_mul(COPIES_LIMIT);
         self.runs.clear();
         let mut fields = Vec::new();
         self.fields(of, bytes, prune, &mut fields)?;
@@ -95,6 +103,7 @@ impl Decoder {
         if !self.find_runs(of, bytes)? {
             self.runs.truncate(first);
             self.depth -= 1;
+            self.count_copy(bytes.len())?;
             return self.fields(of, &grouped(bytes)?, prune, out);
         }
         for (at, field) in own.iter().enumerate() {
@@ -111,7 +120,8 @@ impl Decoder {
         for (at, inlined) in of.inlined().iter().enumerate() {
             if inlined.number > 0 {
                 let run = &bytes[self.runs[first + own.len() + at].clone()];
-                self.fields(inlined.of.get(), &joined(run)?, prune, out)?;
+                let parts = self.joined(run)?;
+                self.fields(inlined.of.get(), &parts, prune, out)?;
             }
         }
         self.runs.truncate(first);
@@ -129,6 +139,31 @@ impl Decoder {
             .checked_sub(1)
             .ok_or_else(|| ProtobufError::corrupt("too many messages"))?;
         Ok(())
+    }
+
+    fn count_copy(&mut self, bytes: usize) -> Result<(), ProtobufError> {
+        self.copies_left = self
+            .copies_left
+            .checked_sub(bytes)
+            .ok_or_else(|| ProtobufError::corrupt("too many messages in parts"))?;
+        Ok(())
+    }
+
+    /// The parts of a message joined: one that comes in parts is the message of all of them. Nearly
+    /// always there is one, which is not copied.
+    fn joined<'a>(&mut self, run: &'a [u8]) -> Result<Cow<'a, [u8]>, ProtobufError> {
+        let mut reader = Reader::new(run);
+        let Some((_, first)) = reader.next()? else {
+            return Ok(Cow::Borrowed(&[]));
+        };
+        let mut joined = Cow::Borrowed(first.bytes()?);
+        while let Some((_, part)) = reader.next()? {
+            joined.to_mut().extend_from_slice(part.bytes()?);
+        }
+        if let Cow::Owned(joined) = &joined {
+            self.count_copy(joined.len())?;
+        }
+        Ok(joined)
     }
 
     /// Finds where each field of a type lies in a message: those it declares, then those it
@@ -323,7 +358,8 @@ impl Decoder {
     ) -> Result<Option<Doc>, ProtobufError> {
         match field.shape() {
             Shape::Message(of) if !run.is_empty() => {
-                self.message(of.get(), &joined(run)?, prune).map(Some)
+                let parts = self.joined(run)?;
+                self.message(of.get(), &parts, prune).map(Some)
             }
             _ => self.other_value(field, run, prune),
         }
@@ -348,7 +384,10 @@ impl Decoder {
                 None => (has_zero && *shape != Shape::Bytes).then(|| zero(shape)),
             },
             Shape::WrappedList(_) if run.is_empty() => None,
-            Shape::WrappedList(_) => Some(self.composite(shape, &joined(run)?, prune)?),
+            Shape::WrappedList(_) => {
+                let parts = self.joined(run)?;
+                Some(self.composite(shape, &parts, prune)?)
+            }
             // The other types read themselves, and the last one counts.
             _ => match last(run)? {
                 Some(value) => Some(self.composite(shape, value.bytes()?, prune)?),
@@ -420,20 +459,6 @@ fn last(run: &[u8]) -> Result<Option<Value<'_>>, ProtobufError> {
         last = Some(value);
     }
     Ok(last)
-}
-
-/// The parts of a message joined: one that comes in parts is the message of all of them. Nearly
-/// always there is one, which is not copied.
-fn joined(run: &[u8]) -> Result<Cow<'_, [u8]>, ProtobufError> {
-    let mut reader = Reader::new(run);
-    let Some((_, first)) = reader.next()? else {
-        return Ok(Cow::Borrowed(&[]));
-    };
-    let mut joined = Cow::Borrowed(first.bytes()?);
-    while let Some((_, part)) = reader.next()? {
-        joined.to_mut().extend_from_slice(part.bytes()?);
-    }
-    Ok(joined)
 }
 
 /// A message with the values of each field side by side.

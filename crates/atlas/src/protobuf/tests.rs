@@ -27,6 +27,9 @@ fn varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
+/// Puts a schema into another.
+type Step = fn(&[u8]) -> Vec<u8>;
+
 fn message(fields: &[(u32, &[u8])]) -> Vec<u8> {
     let mut out = Vec::new();
     for (number, bytes) in fields {
@@ -148,7 +151,6 @@ fn text_that_is_not_utf8_is_replaced_byte_by_byte() {
 
 #[test]
 fn deep_and_many_messages_are_refused() {
-    type Step = fn(&[u8]) -> Vec<u8>;
     let steps: [Step; 4] = [
         |schema| message(&[(28, schema)]),                   // not
         |schema| message(&[(25, schema)]),                   // allOf
@@ -186,6 +188,31 @@ fn values_of_a_field_need_not_stand_together() {
         namespace.at("/metadata"),
         &doc!({ "labels": { "a": "1", "b": "2" }, "name": "name", "uid": "uid" })
     );
+}
+
+#[test]
+fn messages_in_parts_at_every_level_are_refused() {
+    let padding = vec![b'x'; 1000];
+    // `not` comes in two parts, or the fields around it are scattered.
+    let steps: [Step; 2] = [
+        |schema| message(&[(28, schema), (28, &[])]),
+        |schema| message(&[(4, b"a"), (28, schema), (4, b"b")]),
+    ];
+    for step in steps {
+        let padded = message(&[(4, &padding)]);
+        let nested = |levels| (0..levels).fold(padded.clone(), |schema, _| step(&schema));
+        let decode = |levels| {
+            let version = message(&[(4, &message(&[(1, &nested(levels))]))]);
+            decode(
+                "apiextensions.k8s.io/v1",
+                "CustomResourceDefinition",
+                &message(&[(2, &message(&[(7, &version)]))]),
+            )
+        };
+        assert!(decode(3).is_ok());
+        let fault = decode(50).expect_err("refused");
+        assert!(fault.ends_with("too many messages in parts"), "{fault}");
+    }
 }
 
 #[test]
