@@ -17,7 +17,7 @@ use std::fmt;
 use windlass_atlas::ProtobufError;
 use windlass_core::{DecodeError as TypeError, Key, ParseError};
 
-pub use frames::FrameDecoder;
+pub(crate) use frames::FrameDecoder;
 pub use list::{ListDecoder, ListHead};
 pub use watch::WatchDecoder;
 

@@ -50,8 +50,7 @@ pub use clientset::{Api, Clientset, Typed, TypedList, TypedWatch};
 pub use config::{Config, ConfigError, ConfigSource, Lookup};
 pub use conflict::{CONFLICT_ATTEMPTS, retry_on_conflict};
 pub use decode::{
-    DecodeError, FrameDecoder, ITEM_BYTES_LIMIT, ListDecoder, ListHead, ObjectError, Undecodable,
-    WatchDecoder,
+    DecodeError, ITEM_BYTES_LIMIT, ListDecoder, ListHead, ObjectError, Undecodable, WatchDecoder,
 };
 pub use discovery::{ApiGroup, ApiResource, Discovery, DiscoveryClient, DiscoveryError};
 pub use dynamic::{Deletion, DynamicApi, DynamicClient};

@@ -2,6 +2,7 @@
 
 use std::{
     env,
+    path::Path,
     process::{Command, Output},
 };
 
@@ -55,19 +56,24 @@ fn built_binaries_know_their_version() {
     }
 }
 
-#[test]
-fn user_without_a_grant_is_known_and_refused() {
-    let Some(server) = real_server() else { return };
-    let kubeconfig = server.kubeconfig_for("jane").unwrap();
+/// Who a kubeconfig is for, as the server sees it.
+fn whoami(server: &ControlPlane, kubeconfig: &Path) -> String {
     let mut kubectl = server.kubectl();
-    kubectl.env("KUBECONFIG", &kubeconfig);
+    kubectl.env("KUBECONFIG", kubeconfig);
     let name = [
         "auth",
         "whoami",
         "-o",
         "jsonpath={.status.userInfo.username}",
     ];
-    assert_eq!(output(kubectl.args(name)), "jane");
+    output(kubectl.args(name))
+}
+
+#[test]
+fn user_without_a_grant_is_known_and_refused() {
+    let Some(server) = real_server() else { return };
+    let kubeconfig = server.kubeconfig_for("jane").unwrap();
+    assert_eq!(whoami(server, &kubeconfig), "jane");
     let mut kubectl = server.kubectl();
     kubectl.env("KUBECONFIG", &kubeconfig);
     let refusal = kubectl.args(["get", "pods"]).output().unwrap();
@@ -83,16 +89,8 @@ fn service_account_has_a_kubeconfig_of_its_own() {
     let Some(server) = real_server() else { return };
     output(server.kubectl().args(["create", "serviceaccount", "robot"]));
     let kubeconfig = server.kubeconfig_for_account("default", "robot").unwrap();
-    let mut kubectl = server.kubectl();
-    kubectl.env("KUBECONFIG", &kubeconfig);
-    let name = [
-        "auth",
-        "whoami",
-        "-o",
-        "jsonpath={.status.userInfo.username}",
-    ];
     assert_eq!(
-        output(kubectl.args(name)),
+        whoami(server, &kubeconfig),
         "system:serviceaccount:default:robot"
     );
     let missing = server.kubeconfig_for_account("default", "nobody");

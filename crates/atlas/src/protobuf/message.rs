@@ -317,7 +317,10 @@ impl Decoder {
             }
             _ => return Err(ProtobufError::corrupt("the field has no form in protobuf")),
         };
-        Ok(prune.map_or(whole.clone(), |prune| prune.apply(&whole)))
+        Ok(match prune {
+            Some(prune) => prune.apply(&whole),
+            None => whole,
+        })
     }
 
     /// A JSON schema or something simpler; which of the two, the numbers tell.

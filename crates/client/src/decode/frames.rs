@@ -1,11 +1,11 @@
 //! The frames of a watch in protobuf.
 
 use bytes::Bytes;
-use windlass_atlas::{ProtobufDecoder, ProtobufError, protobuf_event};
+use windlass_atlas::{ProtobufDecoder, ProtobufError, decode_protobuf, protobuf_event};
 use windlass_core::{Doc, Prune};
 
+use super::DecodeError;
 use super::watch::{maker, unreadable_status};
-use super::{DecodeError, ITEM_BYTES_LIMIT};
 use crate::Status;
 use crate::watch::{WatchError, WatchEvent};
 
@@ -17,7 +17,7 @@ const HEAD: usize = 4;
 /// A frame that lies in one chunk is read where it is; only a frame cut in two is copied. An object
 /// that cannot be read completely ends the watch: as JSON it can.
 #[derive(Debug)]
-pub struct FrameDecoder {
+pub(crate) struct FrameDecoder {
     decoder: ProtobufDecoder,
     /// What has not been looked at yet.
     chunk: Bytes,
@@ -29,15 +29,8 @@ pub struct FrameDecoder {
 }
 
 impl FrameDecoder {
-    /// A decoder that skips these paths in each object.
-    #[must_use]
-    pub fn new(prune: Prune) -> Self {
-        Self::with_limit(prune, ITEM_BYTES_LIMIT)
-    }
-
-    /// A decoder with its own limit on the length of a frame.
-    #[must_use]
-    pub fn with_limit(prune: Prune, bytes_limit: usize) -> Self {
+    /// A decoder that skips these paths in each object, for frames of at most so many bytes.
+    pub(crate) fn with_limit(prune: Prune, bytes_limit: usize) -> Self {
         Self {
             decoder: ProtobufDecoder::new(prune).strict(),
             chunk: Bytes::new(),
@@ -49,20 +42,19 @@ impl FrameDecoder {
 
     /// Takes the next bytes of the body. The bytes before must have been used up: that is when
     /// [`Self::next_event`] returns `None`.
-    pub fn push(&mut self, chunk: Bytes) {
+    pub(crate) fn push(&mut self, chunk: Bytes) {
         debug_assert!(self.chunk.is_empty(), "the chunk before is used up");
         self.bytes += chunk.len() as u64;
         self.chunk = chunk;
     }
 
     /// Whether a frame has begun that is not complete.
-    #[must_use]
-    pub fn is_inside_frame(&self) -> bool {
+    pub(crate) fn is_inside_frame(&self) -> bool {
         !self.carry.is_empty()
     }
 
     /// The next event among the bytes pushed so far; `None` when more bytes are needed.
-    pub fn next_event(&mut self) -> Option<Result<WatchEvent, WatchError>> {
+    pub(crate) fn next_event(&mut self) -> Option<Result<WatchEvent, WatchError>> {
         if self.carry.is_empty()
             && let Some(end) = frame_end(&self.chunk)
             && end <= self.chunk.len().min(HEAD + self.bytes_limit)
@@ -85,7 +77,7 @@ impl FrameDecoder {
     }
 
     /// Checks that the body ended where a frame did.
-    pub fn finish(&mut self) -> Option<Result<WatchEvent, WatchError>> {
+    pub(crate) fn finish(&mut self) -> Option<Result<WatchEvent, WatchError>> {
         let bytes = self.bytes;
         let is_cut = !std::mem::take(&mut self.carry).is_empty();
         is_cut.then_some(Err(WatchError::Decode(DecodeError::Cut { bytes })))
@@ -116,8 +108,9 @@ fn frame_end(bytes: &[u8]) -> Option<usize> {
 fn event(decoder: &mut ProtobufDecoder, frame: &[u8]) -> Result<WatchEvent, WatchError> {
     let (sort, object) = protobuf_event(frame).map_err(failed)?;
     if sort == b"ERROR" {
-        let status = decoder.decode(object).ok();
-        let status = status.and_then(|doc| doc.decode::<Status>().ok());
+        // It is not written back, and has to be understood whatever else it says.
+        let status = decode_protobuf(object).ok();
+        let status = status.and_then(|it| it.doc.decode::<Status>().ok());
         return Err(status.map_or_else(unreadable_status, |status| {
             WatchError::Status(Box::new(status))
         }));

@@ -341,6 +341,21 @@ fn a_watch_in_protobuf_gives_its_events_in_order() {
 }
 
 #[test]
+fn a_status_with_a_field_that_is_not_known_is_understood() {
+    let mut status = protobuf(&doc!({ "apiVersion": "v1", "kind": "Status", "code": 410 }));
+    // The object stands last, three bytes long; it gets a field 15 without bytes.
+    let length = status.len() - 4;
+    assert_eq!(status[length], 3, "the length of the object");
+    status[length] += 2;
+    status.extend([0x7a, 0]);
+    let events = framed(&frame("ERROR", &status), &[]);
+    assert!(
+        matches!(&events[..], [Err(error)] if error.is_gone()),
+        "{events:?}"
+    );
+}
+
+#[test]
 fn half_a_frame_at_the_end_is_cut() {
     let whole = frame("ADDED", &protobuf(&namespace("a")));
     for length in 1..whole.len() {

@@ -362,4 +362,24 @@ mod tests {
         assert_eq!(logged.len(), 2, "{logged:?}");
         assert!(logged[1].contains("400"), "{logged:?}");
     }
+
+    #[tokio::test]
+    async fn what_nobody_has_room_for_is_counted_and_not_put_together() {
+        let broadcaster = EventBroadcaster::new(Env::seeded(1));
+        broadcaster.start(|events| {
+            tokio::spawn(async move {
+                let _held = events;
+                std::future::pending::<()>().await;
+            })
+        });
+        let recorder = broadcaster.recorder("test");
+        let pod = windlass_core::doc!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "a", "namespace": "x" }
+        });
+        for _ in 0..QUEUE_LIMIT + 5 {
+            recorder.event(&pod, EventType::Normal, "Killing", "again");
+        }
+        assert_eq!(broadcaster.pending(), QUEUE_LIMIT);
+        assert_eq!(broadcaster.shared.sinks.lock().queues[0].dropped, 5);
+    }
 }
