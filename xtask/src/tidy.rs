@@ -2,14 +2,25 @@
 
 mod examples;
 mod graph;
+mod modules;
 mod text;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Reports every breach, and fails if there is one.
+const USAGE: &str = "usage: cargo xtask tidy [--graph]";
+
+/// Reports every breach, and fails if there is one. With `--graph` it prints the modules of each
+/// crate and what they import instead.
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<ExitCode> {
-    anyhow::ensure!(arguments.is_empty(), "tidy takes no arguments");
+    match arguments {
+        [] => {}
+        [flag] if flag == "--graph" => {
+            modules::print(&root())?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        _ => anyhow::bail!(USAGE),
+    }
     let breaches = check(&root())?;
     for breach in &breaches {
         eprintln!("{breach}");
@@ -23,6 +34,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<ExitCode> {
 
 fn check(root: &Path) -> anyhow::Result<Vec<String>> {
     let mut breaches = graph::check(root)?;
+    breaches.extend(modules::check(root)?);
     breaches.extend(examples::check(root)?);
     breaches.extend(text::check(root)?);
     Ok(breaches)

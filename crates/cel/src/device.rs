@@ -5,8 +5,8 @@ use std::sync::{Arc, LazyLock};
 
 use windlass_core::{Doc, Quantity};
 
-use crate::decl::Decl;
 use crate::environment::Environment;
+use crate::types::Decl;
 use crate::types::{Opaque, Type};
 use crate::value::{Map, Value};
 

@@ -2,12 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::check::check;
-use crate::decl::Decl;
-use crate::error::CompileError;
-use crate::program::Program;
-use crate::syntax::{Source, parse};
-use crate::types::Type;
+use crate::types::{Decl, Type};
 
 /// What an expression may refer to: declared variables and the Kubernetes function libraries.
 ///
@@ -62,16 +57,9 @@ impl Environment {
         EnvironmentBuilder::default()
     }
 
-    /// Reads and checks an expression.
-    pub fn compile(&self, expression: &str) -> Result<Program, CompileError> {
-        let source = Source(expression);
-        let expr = parse(expression, self.0.has_bind)
-            .map_err(|issue| CompileError::new(source, vec![issue]))?;
-        let (plan, slots, issues) = check(self, &expr);
-        if !issues.is_empty() {
-            return Err(CompileError::new(source, issues));
-        }
-        Ok(Program::new(self.clone(), expression, plan, slots))
+    /// Returns true if expressions may use `cel.bind`.
+    pub(crate) fn has_bind(&self) -> bool {
+        self.0.has_bind
     }
 
     /// The place and type of a variable.

@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use crate::syntax::Source;
-
 /// One finding of the parser or the checker, not yet tied to the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Issue {
@@ -26,7 +24,7 @@ pub struct CompileError {
 }
 
 impl CompileError {
-    pub(crate) fn new(source: Source<'_>, mut issues: Vec<Issue>) -> Self {
+    pub(crate) fn new(source: &str, mut issues: Vec<Issue>) -> Self {
         issues.sort_by_key(|issue| issue.at);
         let findings: Vec<String> = issues.iter().map(|issue| display(source, issue)).collect();
         Self {
@@ -35,15 +33,15 @@ impl CompileError {
     }
 }
 
-fn display(source: Source<'_>, issue: &Issue) -> String {
-    let at = issue.at.min(source.0.len());
-    let before = &source.0[..at];
+fn display(source: &str, issue: &Issue) -> String {
+    let at = issue.at.min(source.len());
+    let before = &source[..at];
     let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-    let line = source.0[line_start..].lines().next().unwrap_or("");
+    let line = source[line_start..].lines().next().unwrap_or("");
     let row = before.matches('\n').count() + 1;
     let column = before[line_start..].chars().count();
     let message = &issue.message;
-    if line.is_empty() && source.0.is_empty() {
+    if line.is_empty() && source.is_empty() {
         return format!("ERROR: <input>:1:1: {message}\n | \n | ^");
     }
     format!(

@@ -32,12 +32,10 @@ mod base64;
 mod cache;
 mod check;
 mod cost;
-mod decl;
 mod device;
 mod environment;
 mod error;
 mod eval;
-mod format;
 mod functions;
 mod plan;
 mod program;
@@ -47,12 +45,11 @@ mod value;
 
 pub use cache::ProgramCache;
 pub use cost::CostEstimate;
-pub use decl::{Decl, ListIdentity, escape};
 pub use device::{DEVICE, DeviceError, device_environment, device_value};
 pub use environment::{Environment, EnvironmentBuilder};
 pub use error::{CompileError, EvalError};
 pub use program::{Bindings, Budget, CALL_COST_LIMIT, OBJECT_COST_LIMIT, Program};
-pub use types::{Opaque, Type};
+pub use types::{Decl, ListIdentity, Opaque, Type, escape};
 pub use value::{Cidr, List, Map, Semver, SemverError, Text, Timestamp, Url, Value};
 
 /// Whether a text is a duration as Go writes it.

@@ -2,11 +2,13 @@
 
 use std::fmt;
 
+use crate::check::check;
 use crate::cost::{CostEstimate, estimate};
 use crate::environment::Environment;
-use crate::error::EvalError;
+use crate::error::{CompileError, EvalError};
 use crate::eval;
 use crate::plan::Plan;
+use crate::syntax::parse;
 use crate::types::Type;
 use crate::value::Value;
 
@@ -37,13 +39,24 @@ pub struct Budget<'a> {
     is_cancelled: Option<&'a dyn Fn() -> bool>,
 }
 
+impl Environment {
+    /// Parses and type-checks an expression.
+    ///
+    /// # Errors
+    /// When the expression is not CEL, names what is not declared, or its types do not fit.
+    pub fn compile(&self, expression: &str) -> Result<Program, CompileError> {
+        let expr = parse(expression, self.has_bind())
+            .map_err(|issue| CompileError::new(expression, vec![issue]))?;
+        let (plan, slots, issues) = check(self, &expr);
+        if !issues.is_empty() {
+            return Err(CompileError::new(expression, issues));
+        }
+        Ok(Program::new(self.clone(), expression, plan, slots))
+    }
+}
+
 impl Program {
-    pub(crate) fn new(
-        environment: Environment,
-        expression: &str,
-        plan: Plan,
-        slots: usize,
-    ) -> Self {
+    fn new(environment: Environment, expression: &str, plan: Plan, slots: usize) -> Self {
         Self {
             environment,
             expression: expression.to_owned(),

@@ -9,6 +9,5 @@ mod macros;
 mod parse;
 mod tree;
 
-pub(crate) use lex::Source;
-pub(crate) use parse::{RESERVED, parse};
+pub(crate) use parse::parse;
 pub(crate) use tree::{Expr, Fold, Node};

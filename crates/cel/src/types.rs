@@ -1,9 +1,12 @@
 //! Types of expressions.
 
+mod decl;
+
 use std::fmt;
 use std::sync::Arc;
 
-use crate::decl::Decl;
+pub(crate) use decl::RESERVED;
+pub use decl::{Decl, ListIdentity, escape};
 
 /// The type of an expression.
 #[derive(Clone, Debug)]

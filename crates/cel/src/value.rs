@@ -3,6 +3,7 @@
 mod collection;
 mod compare;
 mod convert;
+pub(crate) mod format;
 mod net;
 mod semver;
 mod show;
@@ -32,9 +33,8 @@ pub(crate) use show::{double_text, show};
 pub(crate) use time::{duration_text, parse_duration, parse_timestamp};
 pub(crate) use zone::zone_offset;
 
-use crate::decl::Decl;
-use crate::format::Format;
-use crate::types::{Opaque, Type};
+use crate::types::{Decl, Opaque, Type};
+use format::Format;
 
 /// A value. Cloning is cheap.
 #[derive(Clone, Debug)]

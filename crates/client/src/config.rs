@@ -1,6 +1,5 @@
 //! Where the server is and who we are: flags, kubeconfig files, the pod we run in.
 
-mod error;
 mod find;
 
 use std::fmt;
@@ -9,12 +8,13 @@ use std::time::Duration;
 
 use http::header::{HeaderName, HeaderValue};
 
+use crate::config_error::{ConfigError, host_and_port, redact};
+use crate::encoding::Encoding;
 use crate::metrics::Metrics;
-use crate::rest::{Encoding, RateLimit, RestOptions};
+use crate::rest_options::RestOptions;
+use crate::throttle::RateLimit;
 use crate::transport::Transport;
 
-pub use error::ConfigError;
-pub(crate) use error::auth_failure;
 pub use find::{ConfigSource, Lookup};
 
 /// How to reach a cluster, and the limits that its clients work under.
@@ -203,19 +203,6 @@ impl Config {
             }),
         }
     }
-}
-
-/// A URL without the password that it may hold.
-pub(crate) fn redact(url: &http::Uri) -> String {
-    match (url.scheme_str(), url.authority()) {
-        (Some(scheme), Some(place)) => format!("{scheme}://{}{}", host_and_port(place), url.path()),
-        _ => url.path().to_owned(),
-    }
-}
-
-fn host_and_port(place: &http::uri::Authority) -> &str {
-    let text = place.as_str();
-    text.rsplit_once('@').map_or(text, |(_, host)| host)
 }
 
 // Written by hand: the parts hold tokens, keys and the environment of plug-ins.

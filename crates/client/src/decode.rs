@@ -3,6 +3,7 @@
 //! The decoders hold at most the chunk at hand and the start of one value that the chunk before
 //! it cut off. How the bytes are cut into chunks never shows in what comes out.
 
+mod event;
 mod frames;
 mod key;
 mod list;
@@ -17,6 +18,7 @@ use std::fmt;
 use windlass_atlas::ProtobufError;
 use windlass_core::{DecodeError as TypeError, Key, ParseError};
 
+pub use event::{WatchError, WatchEvent};
 pub(crate) use frames::FrameDecoder;
 pub use list::{ListDecoder, ListHead};
 pub use watch::WatchDecoder;

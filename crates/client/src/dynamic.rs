@@ -2,6 +2,8 @@
 
 mod table;
 
+mod pager;
+
 use http::Method;
 use windlass_core::{Doc, Gvr};
 
@@ -9,7 +11,7 @@ use crate::path::ResourcePath;
 use crate::rest::Request;
 use crate::{
     Cause, DeleteOptions, Error, List, ListOptions, ListStream, Outcome, Patch, RestClient, Status,
-    WatchOptions, WatchStream, WriteOptions, pager,
+    WatchOptions, WatchStream, WriteOptions,
 };
 
 /// A client for resources that are known only while the program runs.

@@ -97,7 +97,7 @@ impl Error {
             Err(source) => (outcome_of(source.as_ref()), source),
         };
         let cause = match cause.downcast::<kube_client::client::AuthError>() {
-            Ok(error) => Cause::Credentials(crate::config::auth_failure(&error)),
+            Ok(error) => Cause::Credentials(crate::config_error::auth_failure(&error)),
             Err(source) => Cause::Connection(source),
         };
         Self::new(outcome, request, cause)

@@ -30,30 +30,37 @@
 
 mod clientset;
 mod config;
+mod config_error;
 mod conflict;
 mod decode;
 mod discovery;
 mod dynamic;
+mod encoding;
 mod error;
 mod list;
 mod metrics;
 mod options;
-mod pager;
 mod patch;
 mod path;
+mod reader;
 mod rest;
+mod rest_options;
 mod status;
+mod throttle;
 mod transport;
 mod watch;
 
 pub use clientset::{Api, Clientset, Typed, TypedList, TypedWatch};
-pub use config::{Config, ConfigError, ConfigSource, Lookup};
+pub use config::{Config, ConfigSource, Lookup};
+pub use config_error::ConfigError;
 pub use conflict::{CONFLICT_ATTEMPTS, retry_on_conflict};
 pub use decode::{
     DecodeError, ITEM_BYTES_LIMIT, ListDecoder, ListHead, ObjectError, Undecodable, WatchDecoder,
+    WatchError, WatchEvent,
 };
 pub use discovery::{ApiGroup, ApiResource, Discovery, DiscoveryClient, DiscoveryError};
 pub use dynamic::{Deletion, DynamicApi, DynamicClient};
+pub use encoding::{Encoding, UnknownEncoding};
 pub use error::{Cause, Error, Outcome};
 pub use list::{List, ListError, ListStream};
 pub use metrics::Metrics;
@@ -62,13 +69,12 @@ pub use options::{
     WriteOptions,
 };
 pub use patch::Patch;
-pub use rest::{
-    Answer, BODY_BYTES_LIMIT, Encoding, RETRIES_LIMIT, RateLimit, Request, RestClient, RestOptions,
-    TIMEOUT, UnknownEncoding,
-};
+pub use rest::{Answer, Request, RestClient};
+pub use rest_options::{BODY_BYTES_LIMIT, RETRIES_LIMIT, RestOptions, TIMEOUT};
 pub use status::{Status, StatusCause, StatusDetails};
+pub use throttle::RateLimit;
 pub use transport::{
     Body, BoxError, Content, DocList, Events, MetadataOnly, Payload, Transport, TransportError,
     Watching,
 };
-pub use watch::{WatchError, WatchEvent, WatchStream};
+pub use watch::WatchStream;

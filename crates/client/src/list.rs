@@ -5,7 +5,7 @@ use std::time::Duration;
 use windlass_core::{Doc, Prune};
 
 use crate::decode::{DecodeError, ListDecoder, ListHead, Undecodable};
-use crate::rest::{ReadError, Reader};
+use crate::reader::{ReadError, Reader};
 use crate::transport::{BoxError, DocList};
 use crate::{Cause, Error, Outcome, Status};
 

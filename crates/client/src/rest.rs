@@ -1,11 +1,8 @@
 //! `RestClient`: requests by method and path, under limits.
 
 mod answer;
-mod encoding;
-mod reader;
 mod request;
 mod retry;
-mod throttle;
 
 use std::collections::HashSet;
 use std::fmt;
@@ -16,29 +13,19 @@ use http::Method;
 use parking_lot::Mutex;
 use windlass_core::Gvr;
 
-use crate::decode::{FrameDecoder, ITEM_BYTES_LIMIT, ListDecoder, WatchDecoder};
-use crate::metrics::Metrics;
+use crate::decode::{FrameDecoder, ListDecoder, WatchDecoder};
+use crate::encoding::Encoding;
 use crate::path::ResourcePath;
+use crate::reader::Reader;
+use crate::rest_options::RestOptions;
+use crate::throttle::{RateLimit, Throttle};
 use crate::transport::{Content, Transport};
 use crate::watch::{Decoder, Unreadable};
 use crate::{Cause, Config, ConfigError, Error, ListOptions, ListStream, Outcome};
 use crate::{WatchOptions, WatchStream};
 
 pub use answer::Answer;
-pub use encoding::{Encoding, UnknownEncoding};
-pub(crate) use reader::{ReadError, Reader};
 pub use request::Request;
-pub use throttle::RateLimit;
-use throttle::Throttle;
-
-/// How long to wait for the answer to one request. An API server gives up after one minute.
-pub const TIMEOUT: Duration = Duration::from_secs(65);
-
-/// How often a request is repeated where that is safe, as in client-go.
-pub const RETRIES_LIMIT: u32 = 10;
-
-/// Longest answer that is held as a whole: a single object, or a discovery document.
-pub const BODY_BYTES_LIMIT: usize = 64 << 20;
 
 /// How much longer than it was asked to a server may keep a watch open.
 const WATCH_GRACE: Duration = Duration::from_secs(30);
@@ -50,48 +37,6 @@ const PARTIAL_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta
 /// What a watch asks for that may come in protobuf. For custom resources it comes in JSON.
 const PROTOBUF_OR_JSON: &str = "application/vnd.kubernetes.protobuf,application/json";
 
-/// Limits and names that a client works under.
-#[derive(Clone, Debug)]
-pub struct RestOptions {
-    /// What the client calls itself.
-    pub user_agent: String,
-    /// How many requests it may send; `None` for any number. Watches are not counted.
-    pub rate_limit: Option<RateLimit>,
-    /// How long to wait for the answer to one request.
-    pub timeout: Duration,
-    /// How often a request is repeated where that is safe.
-    pub retries_limit: u32,
-    /// Longest item of a list or event of a watch.
-    pub item_bytes_limit: usize,
-    /// Longest answer that is held as a whole.
-    pub body_bytes_limit: usize,
-    /// How objects of built-in kinds are written, and read from watches.
-    pub encoding: Encoding,
-    /// The namespace for those who name none.
-    pub default_namespace: String,
-    /// The server's name in metrics.
-    pub host: String,
-    /// Where requests are counted.
-    pub metrics: Metrics,
-}
-
-impl Default for RestOptions {
-    fn default() -> Self {
-        Self {
-            user_agent: user_agent(),
-            rate_limit: None,
-            timeout: TIMEOUT,
-            retries_limit: RETRIES_LIMIT,
-            item_bytes_limit: ITEM_BYTES_LIMIT,
-            body_bytes_limit: BODY_BYTES_LIMIT,
-            encoding: Encoding::default(),
-            default_namespace: "default".to_owned(),
-            host: "local".to_owned(),
-            metrics: Metrics::default(),
-        }
-    }
-}
-
 /// A client that speaks in methods, paths and bodies. Clones share its limits.
 #[derive(Clone)]
 pub struct RestClient {
@@ -100,7 +45,7 @@ pub struct RestClient {
 
 struct Shared {
     transport: Transport,
-    options: RestOptions,
+    options: Arc<RestOptions>,
     throttle: Option<Throttle>,
     /// Resources of which a watch in protobuf could not read an event, as when the server knows
     /// fields that we do not: what is cached must be complete.
@@ -126,7 +71,7 @@ impl RestClient {
         Self {
             shared: Arc::new(Shared {
                 transport,
-                options,
+                options: Arc::new(options),
                 throttle,
                 unreadable: Arc::default(),
             }),
@@ -211,7 +156,8 @@ impl RestClient {
             Content::Body(body) => {
                 let limit = self.options().item_bytes_limit;
                 let decoder = ListDecoder::with_limit(options.prune.clone(), limit);
-                let reader = Reader::within(body, timeout).measured(self.clone(), Method::GET);
+                let reader = Reader::within(body, timeout)
+                    .measured(self.shared.options.clone(), Method::GET);
                 Ok(ListStream::wire(decoder, reader))
             }
             Content::Doc(doc) => {
@@ -300,25 +246,6 @@ impl RestClient {
 fn not_json(request: String) -> Error {
     let found = "documents of another sort".to_owned();
     Error::new(Outcome::Unknown, request, Cause::ContentType { found })
-}
-
-/// The program's own name and version, in the form that API servers log.
-fn user_agent() -> String {
-    let program = std::env::args_os().next();
-    let program = program
-        .as_deref()
-        .map(std::path::Path::new)
-        .and_then(std::path::Path::file_name);
-    let program = program
-        .and_then(std::ffi::OsStr::to_str)
-        .unwrap_or("windlass");
-    let printable = |c: char| if c.is_ascii_graphic() { c } else { '_' };
-    let program: String = program.chars().map(printable).collect();
-    let (version, os) = (env!("CARGO_PKG_VERSION"), std::env::consts::OS);
-    format!(
-        "{program}/{version} ({os}/{}) windlass/{version}",
-        std::env::consts::ARCH
-    )
 }
 
 impl fmt::Debug for RestClient {

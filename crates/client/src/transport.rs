@@ -24,14 +24,13 @@ use tower::{Layer, Service, ServiceExt};
 use windlass_atlas::ProtobufDecoder;
 use windlass_core::{Doc, ParseOptions, Parser, Prune, doc};
 
-use crate::rest::Encoding;
-use crate::watch::{WatchError, WatchEvent};
+use crate::decode::{WatchError, WatchEvent};
+use crate::encoding::Encoding;
 
 pub use body::Body;
 pub(crate) use wire::connect;
 
-/// Any error, as tower passes it on.
-pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+pub use tower::BoxError;
 
 /// A future that is sent between threads.
 pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;

@@ -1,17 +1,31 @@
 //! What a case works with: a server, a namespace of its own, and a user.
 
+mod forget;
+
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use http::{HeaderMap, Method};
 use windlass_core::Doc;
 
 use crate::answer::Answer;
-use crate::history::{self, Forgotten};
+use crate::history;
 use crate::http::{Client, Request};
 use crate::objects;
 use crate::paths;
 use crate::server::{self, Server};
 use crate::watch::Watch;
+
+/// A namespace with the events `a`, `b` and `c`, of which `b` has been deleted since, at a revision
+/// that the server has forgotten.
+#[derive(Debug)]
+pub struct Forgotten<'a> {
+    /// The namespace.
+    pub scope: Scope,
+    /// The forgotten revision.
+    pub revision: &'a str,
+    /// The continue token behind `a` at that revision.
+    pub token: &'a str,
+}
 
 /// JSON Patch, RFC 6902.
 const JSON_PATCH: &str = "application/json-patch+json";
@@ -139,11 +153,17 @@ impl Scope {
     }
 
     /// A namespace whose past the server has forgotten, the same for all cases.
-    pub async fn forgotten(&self) -> &Forgotten {
-        self.server
-            .forgotten
-            .get_or_init(|| history::forget(self, &self.server.history))
-            .await
+    pub async fn forgotten(&self) -> Forgotten<'_> {
+        let compacted = self
+            .server
+            .compacted
+            .get_or_init(|| forget::forget(self, &self.server.history))
+            .await;
+        Forgotten {
+            scope: self.in_namespace(&compacted.namespace),
+            revision: &compacted.revision,
+            token: &compacted.token,
+        }
     }
 
     /// Stores an object past the checks of the server, as an older version may have accepted it,

@@ -8,7 +8,7 @@ use tokio::sync::OnceCell;
 use windlass_core::Env;
 use windlass_server::{Admission, Certificates, Identity, ServerOptions, serve};
 
-use crate::history::{Forgotten, History};
+use crate::history::{Compacted, History};
 use crate::http::Client;
 
 /// A server under test, and who may ask it.
@@ -20,8 +20,8 @@ pub struct Server {
     pub(crate) nobody: Client,
     /// Where the past is kept.
     pub(crate) history: History,
-    /// What the server no longer knows, once a case asked for that.
-    pub(crate) forgotten: OnceCell<Forgotten>,
+    /// A past that the server has forgotten, once a case asked for one.
+    pub(crate) compacted: OnceCell<Compacted>,
     /// How programs reach the server as the administrator.
     kubeconfig: String,
 }
@@ -102,7 +102,7 @@ impl Server {
             admin: Client::new(&access.host, &access.authority, Some(&access.admin)),
             nobody: Client::new(&access.host, &access.authority, None),
             history: access.history,
-            forgotten: OnceCell::new(),
+            compacted: OnceCell::new(),
             kubeconfig: access.kubeconfig,
         }
     }

@@ -12,8 +12,13 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use parking_lot::Mutex;
 
 use self::random::Random;
-use crate::names::{ALPHABET, SUFFIX_LEN};
 use crate::{MicroTime, Time, Uid};
+
+/// The length of the random suffix of a generated name.
+pub const SUFFIX_LEN: usize = 5;
+/// The characters of generated suffixes: without vowels and the digits that resemble them, no
+/// words can come out.
+pub(crate) const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
 /// A source of time.
 pub trait Clock: Send + Sync {

@@ -5,6 +5,9 @@
 //! reports each message as a cause of its own.
 
 use crate::Env;
+use crate::env::ALPHABET;
+
+pub use crate::env::SUFFIX_LEN;
 
 /// The most bytes of a DNS label, and of the name part of a label key or value.
 pub const LABEL_BYTES_MAX: usize = 63;
@@ -12,11 +15,6 @@ pub const LABEL_BYTES_MAX: usize = 63;
 pub const SUBDOMAIN_BYTES_MAX: usize = 253;
 /// The most bytes of all annotation keys and values of one object together.
 pub const ANNOTATIONS_BYTES_MAX: usize = 256 * 1024;
-/// How many random characters a generated name ends with.
-pub const SUFFIX_LEN: usize = 5;
-/// The characters of generated suffixes: without vowels and the digits that resemble them, no
-/// words can come out.
-pub(crate) const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
 /// Messages about names call the unit of length otherwise than those about labels do; bytes are
 /// counted in both.

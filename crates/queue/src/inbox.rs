@@ -10,7 +10,8 @@
 //! round.
 
 use crate::{
-    state::{Demand, SlotId},
+    slots::SlotId,
+    state::Demand,
     sync::{AtomicBool, Mutex, Ordering},
 };
 

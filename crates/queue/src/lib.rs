@@ -43,6 +43,7 @@ mod limiter;
 mod metrics;
 mod parking;
 mod queue;
+mod slots;
 mod state;
 mod sync;
 

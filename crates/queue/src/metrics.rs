@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use crate::state::List;
+use crate::slots::List;
 
 /// Upper bounds of the histogram buckets in nanoseconds: powers of ten from 10 ns to 10 s, as
 /// upstream has them (`component-base/metrics/prometheus/workqueue`).

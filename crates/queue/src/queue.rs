@@ -18,7 +18,8 @@ use crate::{
     limiter::RateLimiter,
     metrics::Snapshot,
     parking::Parking,
-    state::{Demand, Intake, SlotId, State, Timer, fold},
+    slots::{SlotId, Timer, fold},
+    state::{Demand, Intake, State},
     sync::{AtomicUsize, Mutex, MutexGuard, Ordering, spin_loop, thread_mark},
 };
 pub use builder::Builder;

@@ -6,14 +6,12 @@
 //! lock and wake workers.
 
 mod ready;
-mod slots;
 
 use std::{collections::BTreeSet, time::Duration};
 
 use crate::metrics::{Metrics, Snapshot};
+use crate::slots::{NIL, Phase, SlotId, Slots, Timer};
 use ready::Ready;
-pub(crate) use slots::{List, Phase, SlotId, Timer, fold};
-use slots::{NIL, Slots};
 
 /// A demand to queue a key.
 #[derive(Debug)]

@@ -14,8 +14,8 @@ use windlass_client::{
 use windlass_core::{Doc, Env, Gvk, Key, doc, merge_patch};
 
 use crate::{
-    Change, Error, EventRecorder, EventType, ResourceKind, Result, Trigger, controller::Target,
-    shutdown::Shutdown, writes::WriteScope,
+    Change, Error, EventRecorder, EventType, ResourceKind, Result, Trigger, shutdown::Shutdown,
+    source::KeyQueue, writes::WriteScope,
 };
 pub use apply::Apply;
 
@@ -42,7 +42,7 @@ pub(crate) struct Shared {
     /// The kinds that the controller reads, each with its informer.
     pub(crate) kinds: Vec<(ResourceKind, SharedInformer)>,
     /// Where keys go that changes name.
-    pub(crate) target: Target,
+    pub(crate) target: KeyQueue,
     pub(crate) shutdown: Shutdown,
 }
 

@@ -2,11 +2,9 @@
 
 mod bind;
 mod doubt;
-mod filter;
 mod limiter;
 mod reconcile;
 mod run;
-mod source;
 mod worker;
 
 use std::{fmt, sync::Arc, time::Duration};
@@ -16,16 +14,17 @@ use windlass_client::Typed;
 use windlass_core::Key;
 use windlass_queue::{RateLimiter, controller_limiter};
 
-use crate::{ResourceKind, journal::JOURNAL_KEYS_LIMIT};
+use crate::{
+    ResourceKind,
+    change::Change,
+    journal::JOURNAL_KEYS_LIMIT,
+    source::{Filter, Mapper, Source, Trigger},
+};
 pub(crate) use bind::Supplies;
-pub use filter::{Change, filters};
 use reconcile::ReconcileFn;
 pub use reconcile::{KeyReconciler, Reconciler};
 pub(crate) use run::BoundController;
 pub use run::StartError;
-pub(crate) use source::Target;
-pub use source::Trigger;
-use source::{Filter, Mapper, Source};
 
 /// How long a controller waits for its caches before it fails to start.
 pub const CACHE_SYNC_TIMEOUT: Duration = Duration::from_secs(120);

@@ -5,11 +5,11 @@ mod identity;
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
-use clap::{Args, CommandFactory, FromArgMatches, Parser, ValueEnum};
+use clap::{Args, CommandFactory, FromArgMatches, Parser};
 use windlass_client::{Config, Encoding, Lookup, RateLimit};
 use windlass_core::{Env, Key};
 
-use crate::{BuildError, ElectionOptions, Manager, ManagerBuilder, Shutdown, logs};
+use crate::{BuildError, ElectionOptions, LoggingFormat, Manager, ManagerBuilder, Shutdown, logs};
 pub use duration::{DurationError, parse_duration};
 use identity::hostname;
 
@@ -189,15 +189,6 @@ pub struct ConcurrencyFlags {
         default_value_t = 20
     )]
     pub concurrent_gc_syncs: usize,
-}
-
-/// How logs are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum LoggingFormat {
-    /// Lines for people.
-    Text,
-    /// One JSON object per line.
-    Json,
 }
 
 /// An address to listen on, or none.

@@ -28,6 +28,7 @@
 //! the Pod.
 
 mod action;
+mod change;
 mod context;
 mod controller;
 mod election;
@@ -52,13 +53,13 @@ mod recent;
 mod ref_manager;
 mod shutdown;
 mod slow_start;
+mod source;
 mod writes;
 
 pub use action::Action;
+pub use change::{Change, filters};
 pub use context::{Apply, Context};
-pub use controller::{
-    CACHE_SYNC_TIMEOUT, Change, Controller, KeyReconciler, Reconciler, StartError, Trigger, filters,
-};
+pub use controller::{CACHE_SYNC_TIMEOUT, Controller, KeyReconciler, Reconciler, StartError};
 pub use election::{
     Answer, Election, ElectionOptions, ElectionOptionsError, GuardLayer, GuardService,
     JITTER_FACTOR, LeaderElector, LeaderGuard, LeadershipLost, LeaseError, LeaseLock, LeaseRecord,
@@ -73,14 +74,14 @@ pub use events::{
 pub use expectations::{EXPECTATIONS_TIMEOUT, Expectations, UidExpectations};
 pub use finalizer::{Finalize, finalizer};
 pub use flags::{
-    BindAddress, ConcurrencyFlags, DurationError, ElectionFlags, Flags, LoggingFormat,
-    parse_duration,
+    BindAddress, ConcurrencyFlags, DurationError, ElectionFlags, Flags, parse_duration,
 };
 pub use freshness::{Freshness, Reached, Stale};
 pub use gathering::Gathering;
 pub use health::{Check, CheckFailed};
 pub use journal::{JOURNAL_CAUSES_LIMIT, JOURNAL_ENTRIES_LIMIT, JOURNAL_KEYS_LIMIT};
 pub use kind::ResourceKind;
+pub use logs::LoggingFormat;
 pub use manager::{
     BuildError, GRACE_PERIOD, Manager, ManagerBuilder, ManagerHandle, RESYNC_PERIOD, RunError,
     TaskFailure,
@@ -96,4 +97,5 @@ pub use recent::Recent;
 pub use ref_manager::{ClaimError, Claimed, RefManager};
 pub use shutdown::Shutdown;
 pub use slow_start::{SlowStart, slow_start};
+pub use source::Trigger;
 pub use writes::Write;

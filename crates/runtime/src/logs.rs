@@ -2,6 +2,7 @@
 
 use std::{fmt, io::IsTerminal};
 
+use clap::ValueEnum;
 use serde_json::{Map, Value};
 use tracing::{
     Event, Level, Subscriber,
@@ -15,7 +16,14 @@ use tracing_subscriber::{
 
 use windlass_core::Env;
 
-use crate::LoggingFormat;
+/// The format of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LoggingFormat {
+    /// Lines for people.
+    Text,
+    /// One JSON object per line.
+    Json,
+}
 
 /// Starts logging to the standard error, unless somebody else has done so. `RUST_LOG` is heard.
 pub(crate) fn start(verbosity: u8, format: Option<LoggingFormat>) {

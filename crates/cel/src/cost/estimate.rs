@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use super::range::{CostEstimate, Size};
 use super::{CHARACTER, PATTERN_CHARACTER};
-use crate::decl::Decl;
 use crate::environment::Environment;
-use crate::format::PATTERN_SIZE_MAX;
 use crate::functions::CostRule;
 use crate::plan::{CallPlan, FoldPlan, Plan, Step};
+use crate::types::Decl;
 use crate::types::{Opaque, Type};
 use crate::value::Value;
+use crate::value::format::PATTERN_SIZE_MAX;
 
 const ONE: CostEstimate = CostEstimate::fixed(1);
 const LIST: CostEstimate = CostEstimate::fixed(10);

@@ -7,7 +7,7 @@ use windlass_core::{Quantity, QuantityFormat};
 
 use super::{CostRule, Outcome, Row, no_overload};
 use crate::error::EvalError;
-use crate::format::{self, Format};
+use crate::value::format::{self, Format};
 use crate::value::{Semver, Value, normalized};
 
 pub(super) const ROWS: &[Row] = &[

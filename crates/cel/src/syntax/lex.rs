@@ -5,10 +5,6 @@ use crate::error::Issue;
 /// The longest expression that is read, in bytes.
 pub(crate) const EXPRESSION_BYTES_LIMIT: usize = 100_000;
 
-/// The text of an expression, for pointing into it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Source<'a>(pub(crate) &'a str);
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sort {
     Ident,

@@ -4,6 +4,7 @@ use super::lex::{Sort, Token, tokens};
 use super::macros;
 use super::tree::{Expr, Node};
 use crate::error::Issue;
+use crate::types::RESERVED;
 use crate::value::Value;
 
 /// How deep an expression may nest.
@@ -12,28 +13,6 @@ pub(crate) const DEPTH_LIMIT: usize = 150;
 /// What may start an operand, in the words of upstream's errors.
 const OPERAND: &str = "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, \
      NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}";
-
-/// Words that cannot be identifiers.
-pub(crate) const RESERVED: [&str; 18] = [
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-    "in",
-];
 
 /// Reads an expression; `has_bind` says whether `cel.bind` is a macro.
 pub(crate) fn parse(text: &str, has_bind: bool) -> Result<Expr, Issue> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use windlass_core::{Array, Object, Str};
 
 use super::{Value, from_doc};
-use crate::decl::{Decl, ListIdentity};
+use crate::types::{Decl, ListIdentity};
 
 /// A list. Cloning is cheap.
 #[derive(Clone, Debug)]

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use super::collection::same_keys;
 use super::{List, Map, Value};
-use crate::decl::ListIdentity;
+use crate::types::ListIdentity;
 
 /// Whether two values are equal. Numbers compare by value whatever their type; values of different
 /// types are not equal.

@@ -6,7 +6,7 @@ use windlass_core::{Doc, Kind, Object, Quantity, Str};
 
 use super::{List, Map, MapKey, Text, Value, integral, parse_duration, parse_timestamp};
 use crate::base64;
-use crate::decl::Decl;
+use crate::types::Decl;
 use crate::types::{Opaque, Type};
 
 /// A document read as declared, or as what it is.

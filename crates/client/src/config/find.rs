@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use kube_client::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 
-use super::error::{ConfigError, kubeconfig_field};
+use crate::config_error::{ConfigError, kubeconfig_field};
 
 /// Where to look for a configuration, and what to choose in it.
 #[derive(Clone, Debug, Default)]

@@ -4,10 +4,9 @@ use bytes::Bytes;
 use windlass_atlas::{ProtobufDecoder, ProtobufError, decode_protobuf, protobuf_event};
 use windlass_core::{Doc, Prune};
 
-use super::DecodeError;
 use super::watch::{maker, unreadable_status};
+use super::{DecodeError, WatchError, WatchEvent};
 use crate::Status;
-use crate::watch::{WatchError, WatchEvent};
 
 /// Bytes in front of each frame that say how long it is.
 const HEAD: usize = 4;

@@ -6,9 +6,8 @@ use windlass_core::{Doc, ParseOptions, Parser, Prune};
 
 use super::key::key_of;
 use super::scan::{fields, trim};
-use super::{DecodeError, ITEM_BYTES_LIMIT, Undecodable};
+use super::{DecodeError, ITEM_BYTES_LIMIT, Undecodable, WatchError, WatchEvent};
 use crate::Status;
-use crate::watch::{WatchError, WatchEvent};
 
 /// Cuts the body of a watch into lines and decodes each into an event.
 ///

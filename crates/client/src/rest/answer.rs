@@ -9,8 +9,9 @@ use serde::de::DeserializeOwned;
 use windlass_atlas::{ProtobufDecoder, decode_protobuf};
 use windlass_core::{Doc, Duplicates, ParseError, ParseOptions, Prune};
 
-use super::reader::{Collected, ReadError, Reader};
-use super::{Encoding, RestClient};
+use super::RestClient;
+use crate::encoding::Encoding;
+use crate::reader::{Collected, ReadError, Reader};
 use crate::status::StatusDetails;
 use crate::transport::{Content, MetadataOnly};
 use crate::{Cause, Error, Outcome, Status};
@@ -142,7 +143,7 @@ impl Answer {
             return Ok(());
         };
         let reader = Reader::within(body, self.timeout);
-        let mut reader = reader.measured(self.client, self.method);
+        let mut reader = reader.measured(self.client.shared.options.clone(), self.method);
         while let Some(chunk) = reader.chunk(None).await {
             let cause = match chunk {
                 Ok(_) => continue,
@@ -205,7 +206,7 @@ impl Answer {
         };
         let reader = Reader::within(body, self.timeout);
         let collected = reader
-            .measured(self.client, self.method)
+            .measured(self.client.shared.options.clone(), self.method)
             .collect(limit)
             .await;
         let cause = match collected {

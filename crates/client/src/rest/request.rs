@@ -12,8 +12,8 @@ use tracing::Instrument;
 use windlass_core::Doc;
 
 use super::answer::{self, Answer};
-use super::encoding::{self, JSON, PROTOBUF};
-use super::{Encoding, RestClient, retry};
+use super::{RestClient, retry};
+use crate::encoding::{self, Encoding, JSON, PROTOBUF};
 use crate::transport::{Content, MetadataOnly, Payload, Watching};
 use crate::{Cause, Error, Outcome, WriteOptions};
 

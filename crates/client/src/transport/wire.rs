@@ -20,7 +20,7 @@ use super::ahead::ReadAhead;
 use super::batch::WriteBatch;
 use super::lanes::{Lane, Lanes};
 use super::{BoxError, Transport};
-use crate::config::{ConfigError, redact};
+use crate::config_error::{ConfigError, redact};
 
 /// A silent connection is probed after this time and given up after the next, as client-go does:
 /// a dead peer is noticed within 45 seconds. The names are those of environment variables that

@@ -15,7 +15,8 @@ use tokio::{task::coop, time::sleep_until};
 use super::{Shared, WorkQueue};
 use crate::{
     parking::Ticket,
-    state::{Handout, Intake, SlotId},
+    slots::SlotId,
+    state::{Handout, Intake},
 };
 
 /// How often a worker gives way, in one wait, to another thread that serves the queue. Two threads

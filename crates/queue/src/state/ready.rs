@@ -1,6 +1,6 @@
 //! The ready keys: one list per priority, served from the highest.
 
-use super::slots::{List, SlotId, Slots};
+use crate::slots::{List, SlotId, Slots};
 
 /// After this many hand-outs in a row that passed over a key of lower priority, the key that has
 /// waited longest is next. Strict priorities would let a busy controller starve its background

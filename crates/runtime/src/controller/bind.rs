@@ -12,11 +12,15 @@ use super::{
     Controller,
     limiter::Noted,
     run::{BoundController, Parts},
-    source::{Enqueue, Source, Target},
 };
 use crate::{
-    EventRecorder, ResourceKind, context::Shared, freshness::Freshness, journal::Journal,
-    metrics::Metrics, shutdown::Shutdown,
+    EventRecorder, ResourceKind,
+    context::Shared,
+    freshness::Freshness,
+    journal::Journal,
+    metrics::Metrics,
+    shutdown::Shutdown,
+    source::{Enqueue, KeyQueue, Source},
 };
 
 /// What a controller is given.
@@ -41,7 +45,7 @@ impl Controller {
         let journal = Arc::new(Journal::new(self.options.journal_keys));
         let freshness = Arc::new(Freshness::new());
         let (mut kinds, mut registrations) = (Vec::new(), Vec::new());
-        let target = Target {
+        let target = KeyQueue {
             queue: queue.clone(),
             journal: journal.clone(),
             freshness: freshness.clone(),
@@ -92,7 +96,7 @@ fn informer(factory: &InformerFactory, source: &Source) -> SharedInformer {
 fn shared(
     name: String,
     kinds: Vec<(ResourceKind, SharedInformer)>,
-    target: Target,
+    target: KeyQueue,
     supplies: Supplies,
 ) -> Shared {
     let Supplies {

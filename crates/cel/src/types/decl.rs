@@ -10,8 +10,29 @@ use std::sync::Arc;
 
 use windlass_core::Str;
 
-use crate::syntax::RESERVED;
-use crate::types::Type;
+use super::Type;
+
+/// Words that cannot be identifiers.
+pub(crate) const RESERVED: [&str; 18] = [
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "void",
+    "while",
+    "in",
+];
 
 /// How the items of a list are told apart when two lists are compared or added.
 #[derive(Clone, Debug, PartialEq, Eq)]

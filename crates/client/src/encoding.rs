@@ -11,9 +11,9 @@ use windlass_atlas::ProtobufEncoder;
 use windlass_core::{Doc, Encoder};
 
 /// The content type of JSON.
-pub(super) const JSON: HeaderValue = HeaderValue::from_static(Encoding::Json.content_type());
+pub(crate) const JSON: HeaderValue = HeaderValue::from_static(Encoding::Json.content_type());
 /// The content type of protobuf.
-pub(super) const PROTOBUF: HeaderValue =
+pub(crate) const PROTOBUF: HeaderValue =
     HeaderValue::from_static(Encoding::Protobuf.content_type());
 
 /// The room that the body of a request starts with: most objects fit.
@@ -82,7 +82,7 @@ impl FromStr for Encoding {
 }
 
 /// A document as JSON. Many objects are created from one template, one after another.
-pub(super) fn json(doc: &Doc, method: &Method) -> Bytes {
+pub(crate) fn json(doc: &Doc, method: &Method) -> Bytes {
     if *method != Method::POST {
         return doc.to_json().into();
     }
@@ -92,7 +92,7 @@ pub(super) fn json(doc: &Doc, method: &Method) -> Bytes {
 }
 
 /// An object as protobuf; `None` if it cannot be said so.
-pub(super) fn protobuf(doc: &Doc) -> Option<Bytes> {
+pub(crate) fn protobuf(doc: &Doc) -> Option<Bytes> {
     let mut body = Vec::with_capacity(BODY_CAPACITY);
     let is_written = PROTOBUF_ENCODER.with_borrow_mut(|encoder| encoder.write(doc, &mut body));
     is_written.then(|| body.into())

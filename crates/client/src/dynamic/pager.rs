@@ -1,6 +1,7 @@
 //! Lists in pages.
 
-use crate::{DynamicApi, Error, List, ListOptions};
+use super::DynamicApi;
+use crate::{Error, List, ListOptions};
 
 /// Page size where the options name none, as in client-go.
 const PAGE_SIZE: u32 = 500;

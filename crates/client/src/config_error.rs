@@ -150,3 +150,17 @@ pub(crate) fn auth_failure(error: &AuthError) -> String {
         _ => "credentials cannot be used".to_owned(),
     }
 }
+
+/// A URL without the password that it may hold.
+pub(crate) fn redact(url: &http::Uri) -> String {
+    match (url.scheme_str(), url.authority()) {
+        (Some(scheme), Some(place)) => format!("{scheme}://{}{}", host_and_port(place), url.path()),
+        _ => url.path().to_owned(),
+    }
+}
+
+/// The host and port of an authority, without user information.
+pub(crate) fn host_and_port(place: &http::uri::Authority) -> &str {
+    let text = place.as_str();
+    text.rsplit_once('@').map_or(text, |(_, host)| host)
+}

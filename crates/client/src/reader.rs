@@ -1,12 +1,13 @@
 //! Reading a body within a time.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::Method;
 use tokio::time::{Instant, timeout_at};
 
-use super::RestClient;
+use crate::rest_options::RestOptions;
 use crate::transport::{Body, BoxError};
 
 /// Reads a body in chunks and gives up when the server takes too long.
@@ -16,7 +17,7 @@ pub(crate) struct Reader {
     limit: Limit,
     bytes: usize,
     /// Whose metrics get the size of the body when it has been read.
-    measured: Option<(RestClient, Method)>,
+    measured: Option<(Arc<RestOptions>, Method)>,
 }
 
 /// How long the server may take.
@@ -75,8 +76,8 @@ impl Reader {
     }
 
     /// Adds the size of the body to a client's metrics when it has been read to its end.
-    pub(crate) fn measured(mut self, client: RestClient, method: Method) -> Self {
-        self.measured = Some((client, method));
+    pub(crate) fn measured(mut self, options: Arc<RestOptions>, method: Method) -> Self {
+        self.measured = Some((options, method));
         self
     }
 
@@ -111,8 +112,7 @@ impl Reader {
     }
 
     fn measure(&mut self) {
-        if let Some((client, method)) = self.measured.take() {
-            let options = client.options();
+        if let Some((options, method)) = self.measured.take() {
             options
                 .metrics
                 .response_size(&method, &options.host, self.bytes);

@@ -6,15 +6,15 @@ use windlass_cache::{Deleted, Handler, InformerSpec, Obj};
 use windlass_core::{GroupResource, Key};
 use windlass_queue::{AddOptions, PRIORITY_LOW, PRIORITY_NORMAL, WorkQueue};
 
-use super::filter::Change;
 use crate::{
     ResourceKind,
+    change::Change,
     freshness::Freshness,
     journal::{Cause, Journal},
 };
 
 /// Names the keys that an object concerns.
-pub(super) type KeysFn = Arc<dyn Fn(&Obj) -> Vec<Key> + Send + Sync>;
+pub(crate) type KeysFn = Arc<dyn Fn(&Obj) -> Vec<Key> + Send + Sync>;
 
 /// Names the keys that a change concerns.
 pub(crate) type ReactFn = Arc<dyn Fn(&Change<'_>) -> Vec<Trigger> + Send + Sync>;
@@ -22,8 +22,8 @@ pub(crate) type ReactFn = Arc<dyn Fn(&Change<'_>) -> Vec<Trigger> + Send + Sync>
 /// A key to be reconciled because of a change, at once or later.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trigger {
-    pub(super) key: Key,
-    pub(super) after: Option<Duration>,
+    pub(crate) key: Key,
+    pub(crate) after: Option<Duration>,
 }
 
 impl Trigger {
@@ -56,21 +56,21 @@ impl Trigger {
 }
 
 /// Whether a change matters.
-pub(super) type Filter = Arc<dyn Fn(&Change<'_>) -> bool + Send + Sync>;
+pub(crate) type Filter = Arc<dyn Fn(&Change<'_>) -> bool + Send + Sync>;
 
 /// A kind that a controller reads, and what it makes of its changes.
-pub(super) struct Source {
-    pub(super) kind: ResourceKind,
+pub(crate) struct Source {
+    pub(crate) kind: ResourceKind,
     /// The part that is watched; `None` for what the factory watches.
-    pub(super) spec: Option<InformerSpec>,
+    pub(crate) spec: Option<InformerSpec>,
     /// `None` if changes do not matter.
-    pub(super) mapper: Option<Mapper>,
-    pub(super) filters: Vec<Filter>,
+    pub(crate) mapper: Option<Mapper>,
+    pub(crate) filters: Vec<Filter>,
 }
 
 /// Which keys an object concerns.
 #[derive(Clone)]
-pub(super) enum Mapper {
+pub(crate) enum Mapper {
     /// Its own.
     Itself,
     /// That of the owner which manages it, if that is of this kind.
@@ -82,7 +82,7 @@ pub(super) enum Mapper {
 }
 
 impl Source {
-    pub(super) fn new(kind: ResourceKind, mapper: Option<Mapper>) -> Self {
+    pub(crate) fn new(kind: ResourceKind, mapper: Option<Mapper>) -> Self {
         Self {
             kind,
             spec: None,
@@ -130,23 +130,23 @@ fn owner_key(object: &Obj, kind: &ResourceKind) -> Option<Key> {
     })
 }
 
-/// Where the keys of a controller go.
+/// The queue of a controller, with the journal and the freshness guard of its keys.
 #[derive(Clone)]
-pub(crate) struct Target {
-    pub(super) queue: WorkQueue<Key>,
-    pub(super) journal: Arc<Journal>,
-    pub(super) freshness: Arc<Freshness>,
+pub(crate) struct KeyQueue {
+    pub(crate) queue: WorkQueue<Key>,
+    pub(crate) journal: Arc<Journal>,
+    pub(crate) freshness: Arc<Freshness>,
 }
 
 /// Puts keys into the queue.
 pub(crate) struct Enqueue {
-    pub(super) resource: Arc<GroupResource>,
-    pub(super) mapper: Mapper,
-    pub(super) filters: Vec<Filter>,
-    pub(super) target: Target,
+    pub(crate) resource: Arc<GroupResource>,
+    pub(crate) mapper: Mapper,
+    pub(crate) filters: Vec<Filter>,
+    pub(crate) target: KeyQueue,
 }
 
-impl Target {
+impl KeyQueue {
     /// Puts the keys into the queue that a function names for each change.
     pub(crate) fn reacting(&self, resource: GroupResource, react: ReactFn) -> Enqueue {
         Enqueue {

@@ -31,7 +31,7 @@ impl RateLimit {
 
 /// A token bucket. It starts full.
 #[derive(Debug)]
-pub(super) struct Throttle {
+pub(crate) struct Throttle {
     limit: RateLimit,
     state: Mutex<State>,
 }
@@ -57,7 +57,7 @@ impl Drop for Reserved<'_> {
 }
 
 impl Throttle {
-    pub(super) fn new(limit: RateLimit) -> Self {
+    pub(crate) fn new(limit: RateLimit) -> Self {
         let state = State {
             tokens: f64::from(limit.burst),
             filled: Instant::now(),
@@ -70,7 +70,7 @@ impl Throttle {
     }
 
     /// Waits for a token; how long that took.
-    pub(super) async fn wait(&self) -> Duration {
+    pub(crate) async fn wait(&self) -> Duration {
         let delay = self.reserve();
         if delay.is_zero() {
             return delay;
@@ -94,7 +94,7 @@ impl Throttle {
     }
 
     /// Says that a request had to wait, in the words of client-go.
-    pub(super) fn report(&self, delay: Duration, reason: &str, verb: &str, url: &str) {
+    pub(crate) fn report(&self, delay: Duration, reason: &str, verb: &str, url: &str) {
         const MESSAGE: &str = "Waited before sending request";
         if delay <= LONG_WAIT {
             return;
