@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use clap::Args;
 use windlass_controllers::catalog::{self, Settings};
 use windlass_core::Gvr;
-use windlass_runtime::{BuildError, ConcurrencyFlags, Flags, Gathering};
+use windlass_runtime::{BuildError, ConcurrencyFlags, Flags};
 
 use tokio::runtime::Builder;
 
@@ -48,14 +48,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         let root_ca = std::fs::read_to_string(file);
         settings.root_ca.root_ca = root_ca.with_context(|| file.display().to_string())?;
     }
-    let gathering = Gathering::new();
     let mut runtime = match threads() {
         // The only thread there is wakes nobody.
-        1 => {
-            let mut runtime = Builder::new_current_thread();
-            runtime.on_thread_park(gathering.before_park());
-            runtime
-        }
+        1 => Builder::new_current_thread(),
         threads => {
             let mut runtime = Builder::new_multi_thread();
             runtime.worker_threads(threads);
@@ -66,7 +61,6 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         let builder = arguments.flags.builder(NAME).await.map_err(explain)?;
         let builder = builder.prune(PODS, catalog::prune_pods(&chosen));
         let manager = builder.build()?;
-        gathering.follow(manager.client());
         for entry in chosen {
             entry.add_to(&manager, &settings);
         }
@@ -75,7 +69,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 }
 
 /// A quarter of the processors, and one at least: the API server is the better use for the others
-/// where it runs beside, and only a single thread can rest.
+/// where it runs beside.
 fn threads() -> usize {
     let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     (processors / 4).clamp(1, THREADS_LIMIT)

@@ -1,7 +1,5 @@
 //! Counters and histograms under the names that upstream gives them.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use http::Method;
@@ -38,19 +36,7 @@ pub struct Metrics {
     throttle: Family<VerbLabels, Histogram, fn() -> Histogram>,
     request_size: Family<VerbLabels, Histogram, fn() -> Histogram>,
     response_size: Family<VerbLabels, Histogram, fn() -> Histogram>,
-    answers: Arc<Answers>,
 }
-
-/// Requests that are no watches, and how long their answers take.
-#[derive(Debug, Default)]
-struct Answers {
-    in_flight: AtomicUsize,
-    /// Microseconds, as an average that forgets.
-    time: AtomicU64,
-}
-
-/// A request on its way, until it is dropped.
-pub(crate) struct InFlight<'a>(&'a Answers);
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ResultLabels {
@@ -83,7 +69,6 @@ impl Default for Metrics {
             throttle: Family::new_with_constructor(seconds),
             request_size: Family::new_with_constructor(bytes),
             response_size: Family::new_with_constructor(bytes),
-            answers: Arc::default(),
         }
     }
 }
@@ -122,24 +107,6 @@ impl Metrics {
             "Response size in bytes, by verb and host",
             self.response_size.clone(),
         );
-    }
-
-    /// How long the server takes to answer a request that is no watch, on average and lately. Zero
-    /// before the first answer.
-    #[must_use]
-    pub fn answer_time(&self) -> Duration {
-        Duration::from_micros(self.answers.time.load(Ordering::Relaxed))
-    }
-
-    /// How many requests that are no watches wait for their answers.
-    #[must_use]
-    pub fn in_flight(&self) -> usize {
-        self.answers.in_flight.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn sent(&self) -> InFlight<'_> {
-        self.answers.in_flight.fetch_add(1, Ordering::Relaxed);
-        InFlight(&self.answers)
     }
 
     pub(crate) fn request(&self, code: &str, method: &Method, host: &str) {
@@ -181,67 +148,9 @@ impl Metrics {
     }
 }
 
-impl InFlight<'_> {
-    /// The weight of the last answer is one in so many.
-    const WEIGHT: u64 = 8;
-
-    /// The answer has come.
-    pub(crate) fn answered(self, took: Duration) {
-        let took = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
-        let before = self.0.time.load(Ordering::Relaxed);
-        let now = match before {
-            0 => took,
-            before => before - before / Self::WEIGHT + took / Self::WEIGHT,
-        };
-        // Of two answers at the same moment one may be lost, which an average bears.
-        self.0.time.store(now, Ordering::Relaxed);
-    }
-}
-
-impl Drop for InFlight<'_> {
-    fn drop(&mut self) {
-        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 fn labels(method: &Method, host: &str) -> VerbLabels {
     VerbLabels {
         verb: method.to_string(),
         host: host.to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_answer_time_follows_the_answers_and_forgets() {
-        let metrics = Metrics::default();
-        let answered = |took| metrics.sent().answered(took);
-        assert_eq!(metrics.answer_time(), Duration::ZERO);
-        answered(Duration::from_millis(80));
-        assert_eq!(metrics.answer_time(), Duration::from_millis(80));
-        answered(Duration::ZERO);
-        assert_eq!(metrics.answer_time(), Duration::from_millis(70));
-        for _ in 0..100 {
-            answered(Duration::from_millis(1));
-        }
-        let micros = metrics.answer_time().as_micros();
-        assert!((990..=1_010).contains(&micros), "{micros}");
-        answered(Duration::MAX);
-        assert!(metrics.answer_time() > Duration::from_secs(1));
-    }
-
-    #[test]
-    fn a_request_is_in_flight_until_it_is_answered_or_given_up() {
-        let metrics = Metrics::default();
-        let (first, second) = (metrics.sent(), metrics.clone());
-        let second = second.sent();
-        assert_eq!(metrics.in_flight(), 2);
-        first.answered(Duration::from_millis(1));
-        assert_eq!(metrics.in_flight(), 1);
-        drop(second);
-        assert_eq!(metrics.in_flight(), 0);
     }
 }

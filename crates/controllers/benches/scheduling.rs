@@ -68,7 +68,7 @@ async fn measure(plan: &Plan) {
     let is_bound = |pod: &Doc| !pod.str_at("/spec/nodeName").is_empty();
     until(&cluster, &PODS, plan.pods, is_bound).await;
     rate("bound", plan.pods, began);
-    until(&cluster, &PODS, plan.pods, windlass_runtime::is_pod_ready).await;
+    until(&cluster, &PODS, plan.pods, windlass_workloads::is_pod_ready).await;
     rate("ready", plan.pods, began);
     cycles(&running);
 }

@@ -67,9 +67,18 @@ pub struct Entry {
     pub name: &'static str,
     /// Whether `*` means this one too. What only an embedded cluster needs must be named.
     pub is_default: bool,
-    /// Whether it looks into the specs of pods, at more than their nodes.
-    reads_pod_specs: bool,
+    /// The part of the specs of pods that it reads from its cache.
+    pod_spec: PodSpec,
     add: fn(&Manager, &Settings),
+}
+
+/// The part of the specs of pods that a controller reads from its cache.
+#[derive(Clone, Copy, Debug)]
+enum PodSpec {
+    /// These fields, which are declared beside the code that reads them.
+    Fields(&'static [&'static str]),
+    /// All of it.
+    Whole,
 }
 
 /// A name that no controller has.
@@ -94,67 +103,67 @@ pub const ALL: &[Entry] = &[
     Entry {
         name: deployment::NAME,
         is_default: true,
-        reads_pod_specs: false,
+        pod_spec: PodSpec::Fields(&[]),
         add: |manager, settings| deployment::add_to(manager, &settings.deployment),
     },
     Entry {
         name: garbage_collector::NAME,
         is_default: true,
-        reads_pod_specs: false,
+        pod_spec: PodSpec::Fields(&[]),
         add: |manager, settings| garbage_collector::add_to(manager, &settings.garbage_collector),
     },
     Entry {
         name: namespace::NAME,
         is_default: true,
-        reads_pod_specs: false,
+        pod_spec: PodSpec::Fields(&[]),
         add: |manager, settings| namespace::add_to(manager, &settings.namespace),
     },
     Entry {
         name: replicaset::NAME,
         is_default: true,
-        reads_pod_specs: false,
+        pod_spec: PodSpec::Fields(windlass_workloads::POD_SPEC_FIELDS),
         add: |manager, settings| replicaset::add_to(manager, &settings.replicaset),
     },
     Entry {
         name: replicationcontroller::NAME,
         is_default: true,
-        reads_pod_specs: false,
+        pod_spec: PodSpec::Fields(windlass_workloads::POD_SPEC_FIELDS),
         add: |manager, settings| replicationcontroller::add_to(manager, &settings.replicaset),
     },
     Entry {
         name: claims::NAME,
         is_default: true,
-        reads_pod_specs: true,
+        pod_spec: PodSpec::Whole,
         add: |manager, settings| claims::add_to(manager, &settings.claims),
     },
     Entry {
         name: resourcequota::NAME,
         is_default: true,
-        reads_pod_specs: true,
+        pod_spec: PodSpec::Whole,
         add: |manager, settings| resourcequota::add_to(manager, &settings.resourcequota),
     },
     Entry {
         name: root_ca::NAME,
         is_default: true,
-        reads_pod_specs: false,
+        pod_spec: PodSpec::Fields(&[]),
         add: |manager, settings| root_ca::add_to(manager, &settings.root_ca),
     },
     Entry {
         name: service_account::NAME,
         is_default: true,
-        reads_pod_specs: false,
+        pod_spec: PodSpec::Fields(&[]),
         add: |manager, settings| service_account::add_to(manager, &settings.service_account),
     },
     Entry {
         name: scheduler::NAME,
         is_default: false,
-        reads_pod_specs: true,
+        pod_spec: PodSpec::Whole,
         add: add_scheduler,
     },
     Entry {
         name: node::NAME,
         is_default: false,
-        reads_pod_specs: true,
+        pod_spec: PodSpec::Whole,
         add: add_nodes,
     },
 ];
@@ -183,17 +192,19 @@ impl Entry {
     }
 }
 
-/// What these controllers can do without in the pods that they cache: most of the specs, unless one
-/// of them looks there.
+/// The fields of cached pods that none of these controllers reads.
 #[must_use]
 pub fn prune_pods(entries: &[&Entry]) -> Prune {
-    let prune = Prune::managed_fields();
-    if entries.iter().any(|entry| entry.reads_pod_specs) {
-        return prune;
-    }
-    POD_SPEC
-        .iter()
-        .fold(prune, |prune, field| prune.and(&format!("spec.{field}")))
+    let is_read = |field: &str| {
+        entries.iter().any(|entry| match entry.pod_spec {
+            PodSpec::Whole => true,
+            PodSpec::Fields(fields) => fields.contains(&field),
+        })
+    };
+    let unread = POD_SPEC.iter().filter(|field| !is_read(field));
+    unread.fold(Prune::managed_fields(), |prune, field| {
+        prune.and(&format!("spec.{field}"))
+    })
 }
 
 /// The fields that make up most of a pod.
@@ -251,7 +262,7 @@ pub fn select_embedded(
 
 #[cfg(test)]
 mod tests {
-    use windlass_core::doc;
+    use windlass_core::{Doc, doc};
 
     use super::*;
 
@@ -279,15 +290,47 @@ mod tests {
     fn specs_of_pods_are_cached_for_those_who_read_them() {
         let pod = doc!({
             "metadata": { "name": "a", "managedFields": [] },
-            "spec": { "nodeName": "n", "containers": [{ "name": "c" }], "volumes": [] }
+            "spec": {
+                "nodeName": "n", "containers": [{ "name": "c" }],
+                "initContainers": [{ "name": "i" }], "volumes": []
+            }
         });
         let cached = |words: &[&str]| prune_pods(&select(words).unwrap()).apply(&pod);
-        let brief = doc!({ "metadata": { "name": "a" }, "spec": { "nodeName": "n" } });
+        let brief = doc!({
+            "metadata": { "name": "a" },
+            "spec": { "nodeName": "n", "initContainers": [{ "name": "i" }] }
+        });
         let sets = ["replicaset-controller", "deployment-controller"];
         assert_eq!(cached(&sets), brief);
         let whole = pod.without("/metadata/managedFields").unwrap();
         assert_eq!(cached(&["*"]), whole);
         assert_eq!(cached(&["replicaset-controller", "scheduler"]), whole);
+    }
+
+    #[test]
+    fn sidecar_restarts_rank_pods_alike_in_a_pruned_cache() {
+        let pod = |restarts: i64| {
+            doc!({
+                "metadata": { "name": "a", "uid": "u" },
+                "spec": {
+                    "nodeName": "n",
+                    "containers": [{ "name": "c" }],
+                    "initContainers": [{ "name": "sidecar", "restartPolicy": "Always" }]
+                },
+                "status": {
+                    "phase": "Running",
+                    "initContainerStatuses": [{ "name": "sidecar", "restartCount": restarts }]
+                }
+            })
+        };
+        let prune = prune_pods(&select(&["replicaset-controller"]).unwrap());
+        let now = windlass_core::Time::from_unix(0);
+        let rank = |pod: &Doc| windlass_workloads::DeletionRank::of(pod, 0, now);
+        assert!(rank(&pod(5)) < rank(&pod(0)), "more restarts go first");
+        for restarts in [0, 5] {
+            let whole = pod(restarts);
+            assert_eq!(rank(&prune.apply(&whole)), rank(&whole));
+        }
     }
 
     #[test]

@@ -69,7 +69,7 @@ async fn until_gone(cluster: &Cluster, name: &str) {
 }
 
 fn is_ready(pod: &Doc) -> bool {
-    windlass_runtime::is_pod_ready(pod)
+    windlass_workloads::is_pod_ready(pod)
 }
 
 fn has_phase(phase: &str) -> impl Fn(&Doc) -> bool {

@@ -58,7 +58,7 @@ async fn pods_run_on_pretend_nodes_of_the_real_server_and_go() {
     }
     let are_ready = async |c: &Cluster| {
         let pods = c.list_docs(&PODS, NAMESPACE, "").await;
-        pods.len() == 20 && pods.iter().all(windlass_runtime::is_pod_ready)
+        pods.len() == 20 && pods.iter().all(windlass_workloads::is_pod_ready)
     };
     cluster.until(are_ready).await;
     check_nodes(&cluster).await;

@@ -14,4 +14,5 @@ pub mod claims;
 pub mod driver;
 pub mod dynamic_resources;
 pub mod node;
+mod pod;
 pub mod scheduler;

@@ -2,9 +2,8 @@
 //!
 //! A [`Controller`] watches objects and reconciles their keys; a [`Manager`] runs controllers over
 //! one client and one set of caches, with leader election, events, health, metrics and an orderly
-//! stop. Around them stand the tools of controller authors: [`Expectations`], [`Freshness`],
-//! [`slow_start`], [`RefManager`], [`PodControl`], [`finalizer()`], [`LeaderElector`] and
-//! [`EventRecorder`].
+//! stop. Around them stand the tools of controller authors: [`Freshness`], [`finalizer()`],
+//! [`LeaderElector`] and [`EventRecorder`].
 //!
 //! ```no_run
 //! use k8s_openapi::api::core::v1::ConfigMap;
@@ -24,8 +23,7 @@
 //! # }
 //! ```
 //!
-//! There is nothing here that knows a particular kind of object except the Lease, the Event and
-//! the Pod.
+//! There is nothing here that knows a particular kind of object except the Lease and the Event.
 
 mod action;
 mod change;
@@ -34,11 +32,9 @@ mod controller;
 mod election;
 mod error;
 mod events;
-mod expectations;
 mod finalizer;
 mod flags;
 mod freshness;
-mod gathering;
 mod health;
 mod journal;
 mod kind;
@@ -47,12 +43,8 @@ mod lru;
 mod manager;
 mod metrics;
 mod parallel;
-mod pod_control;
-mod pods;
 mod recent;
-mod ref_manager;
 mod shutdown;
-mod slow_start;
 mod source;
 mod writes;
 
@@ -71,13 +63,11 @@ pub use events::{
     CorrelatorOptions, Event, EventBroadcaster, EventRecorder, EventSink, EventType, QUEUE_LIMIT,
     RETRY_INTERVAL, Reference, SPAM_BURST, SPAM_REFILL_INTERVAL, SinkError, Source, SpamKey,
 };
-pub use expectations::{EXPECTATIONS_TIMEOUT, Expectations, UidExpectations};
 pub use finalizer::{Finalize, finalizer};
 pub use flags::{
     BindAddress, ConcurrencyFlags, DurationError, ElectionFlags, Flags, parse_duration,
 };
 pub use freshness::{Freshness, Reached, Stale};
-pub use gathering::Gathering;
 pub use health::{Check, CheckFailed};
 pub use journal::{JOURNAL_CAUSES_LIMIT, JOURNAL_ENTRIES_LIMIT, JOURNAL_KEYS_LIMIT};
 pub use kind::ResourceKind;
@@ -88,14 +78,7 @@ pub use manager::{
 };
 pub use metrics::Metrics;
 pub use parallel::parallel;
-pub use pod_control::{PodControl, PodControlError, PodPrototype, is_namespace_terminating};
-pub use pods::{
-    DeletionRank, POD_DELETION_COST, is_pod_active, is_pod_available, is_pod_claimed, is_pod_ready,
-    is_pod_terminal, is_pod_terminating, pod_available_in,
-};
 pub use recent::Recent;
-pub use ref_manager::{ClaimError, Claimed, RefManager};
 pub use shutdown::Shutdown;
-pub use slow_start::{SlowStart, slow_start};
 pub use source::Trigger;
 pub use writes::Write;

@@ -25,11 +25,11 @@ use std::sync::Arc;
 use windlass_cache::{Obj, SharedInformer};
 use windlass_core::{Key, Selector};
 use windlass_runtime::{
-    Action, Context, Controller, Error, EventType, Manager, RefManager, ResourceKind, Result,
-    is_namespace_terminating,
+    Action, Context, Controller, Error, EventType, Manager, ResourceKind, Result,
 };
 
 use crate::{
+    RefManager, is_namespace_terminating,
     owned::{self, apps_kind, core_kind},
     replicaset,
 };

@@ -17,12 +17,10 @@ use std::{sync::Arc, time::Duration};
 
 use windlass_cache::{Obj, SharedInformer};
 use windlass_core::{Key, Selector};
-use windlass_runtime::{
-    Action, Context, Controller, EXPECTATIONS_TIMEOUT, Manager, ResourceKind, Result,
-    UidExpectations,
-};
+use windlass_runtime::{Action, Context, Controller, Manager, ResourceKind, Result};
 
 use crate::owned::{self, SelectorFn, apps_kind, core_kind};
+use crate::{EXPECTATIONS_TIMEOUT, UidExpectations};
 pub(crate) use claim::together;
 use handlers::Handlers;
 use manage::Managed;

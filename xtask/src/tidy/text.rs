@@ -34,13 +34,7 @@ const RULES: &[Rule] = &[
     Rule {
         word: "thread::sleep",
         why: "wait for a condition",
-        // A thread that has nothing to do may rest.
-        exempt: &[
-            "crates/runtime/src/gathering.rs",
-            "crates/envtest/",
-            "bench/",
-            "xtask/",
-        ],
+        exempt: &["crates/envtest/", "bench/", "xtask/"],
     },
     Rule {
         word: "Uuid::new_v4",

@@ -291,12 +291,7 @@ impl Request {
         if self.is_metadata_only {
             request.extensions_mut().insert(MetadataOnly);
         }
-        let metrics = &self.client.options().metrics;
-        let in_flight = (!self.is_watch).then(|| (metrics.sent(), Instant::now()));
         let sent = timeout(self.timeout, self.client.shared.transport.send(request)).await;
-        if let Some((in_flight, start)) = in_flight {
-            in_flight.answered(start.elapsed());
-        }
         let response = match sent {
             Ok(Ok(response)) => response,
             Ok(Err(source)) => return Err((Error::transport(name, source), None)),

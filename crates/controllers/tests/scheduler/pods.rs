@@ -39,7 +39,7 @@ async fn pods_become_ready_on_pretend_nodes() {
     }
     let are_ready = async |c: &Cluster| {
         let pods = c.list_docs(&PODS, "default", "").await;
-        pods.iter().all(windlass_runtime::is_pod_ready)
+        pods.iter().all(windlass_workloads::is_pod_ready)
     };
     cluster.until(are_ready).await;
     let nodes = cluster.list_docs(&NODES, "", "").await;

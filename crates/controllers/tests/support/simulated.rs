@@ -185,7 +185,7 @@ pub(crate) fn ready(since: &str) -> Doc {
 
 /// Whether a pod counts as a replica.
 pub(crate) fn is_active(pod: &Doc) -> bool {
-    windlass_runtime::is_pod_active(pod)
+    windlass_workloads::is_pod_active(pod)
 }
 
 fn succeeded(outcome: Result<Explored, Failure>) {

@@ -2,12 +2,12 @@
 
 use windlass_cache::Obj;
 use windlass_core::{Doc, Key, OwnerRef, Str};
-use windlass_runtime::is_pod_terminal;
 
 use super::{
     CLAIMS_BY_OWNER, ClaimName, Claims, POD_CLAIM_NAME, PODS_BY_CLAIM, PODS_BY_TEMPLATE,
     claim_name, is_allocated, is_for_pod, is_pod_done, is_reserved_for,
 };
+use crate::pod::is_pod_terminal;
 
 /// The entries of a pod that ask for claims.
 pub(super) fn entries(pod: &Doc) -> &[Doc] {

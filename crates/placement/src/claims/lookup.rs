@@ -1,7 +1,8 @@
 //! From a pod to its claims, as the controller, the scheduler and the node agent read it.
 
 use windlass_core::{Doc, Key, doc};
-use windlass_runtime::is_pod_terminal;
+
+use crate::pod::is_pod_terminal;
 
 /// The claim of an entry in `spec.resourceClaims` of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

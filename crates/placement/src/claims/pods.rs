@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 
 use windlass_client::{DeleteOptions, Patch, WriteOptions};
 use windlass_core::{Doc, Key, doc};
-use windlass_runtime::{Action, Context, Error, EventType, Result, is_pod_terminal};
+use windlass_runtime::{Action, Context, Error, EventType, Result};
 
 use super::{
     ClaimName, Claims, NAME, STATUS_MANAGER, claim_kind, claim_name, consumer_of, is_allocated,
     is_reserved_for, keys::entries, must_be_for_pod, pod_kind,
 };
+use crate::pod::is_pod_terminal;
 
 impl Claims {
     pub(super) async fn sync_pod(&self, key: &Key, cx: &Context) -> Result<Action> {

@@ -191,7 +191,7 @@ impl Agent {
     async fn show(&self, known: &mut Known, does: &Behaviour) -> Result<bool, Error> {
         let addresses = self.addresses(known);
         // A pod that has ended keeps the status that it ended with.
-        if windlass_runtime::is_pod_terminal(&known.pod) {
+        if crate::pod::is_pod_terminal(&known.pod) {
             return Ok(true);
         }
         let shown = with_status(&known.pod, &known.run, does, &addresses, self.env.now());

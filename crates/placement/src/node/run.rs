@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use windlass_core::{Doc, Time};
-use windlass_runtime::is_pod_terminal;
 
 use super::behaviour::Behaviour;
+use crate::pod::is_pod_terminal;
 
 /// The delays between restarts: none before the first, then doubled from the least to the most.
 const RESTART_DELAY_MIN: Duration = Duration::from_secs(10);

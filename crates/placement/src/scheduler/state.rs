@@ -5,7 +5,6 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 use tokio::time::Instant;
 use windlass_core::{Doc, Str};
-use windlass_runtime::is_pod_terminal;
 
 use super::{
     evaluate::{Evaluation, Evaluations, Fit, Scale},
@@ -18,6 +17,7 @@ use super::{
     spec::{SpecView, Specs},
     surroundings::Surroundings,
 };
+use crate::pod::is_pod_terminal;
 
 /// Everything under the one lock of the scheduler. The handlers of the informers write it, and the
 /// scheduling loop.

@@ -2,7 +2,7 @@
 
 use windlass_client::{Error as ClientError, WriteOptions};
 use windlass_core::{Doc, Object, OwnerRef, doc, names};
-use windlass_runtime::{Error, EventType, Result, is_namespace_terminating};
+use windlass_runtime::{Error, EventType, Result};
 
 use super::{
     annotations::{self, REVISION, REVISION_HISTORY},
@@ -12,6 +12,7 @@ use super::{
     set::Set,
     template::{self, HASH_LABEL},
 };
+use crate::is_namespace_terminating;
 
 impl Rollout<'_> {
     /// The revision that the current set is to have at least.

@@ -1,8 +1,9 @@
 //! Replaces all pods at once: the old ones end before the new ones come.
 
-use windlass_runtime::{Action, Result, is_pod_terminal};
+use windlass_runtime::{Action, Result};
 
 use super::{limits, rollout::Rollout};
+use crate::is_pod_terminal;
 use crate::owned;
 
 impl Rollout<'_> {

@@ -5,13 +5,14 @@ use std::time::Duration;
 use windlass_cache::Obj;
 use windlass_client::Error as ClientError;
 use windlass_core::{MicroTime, Selector};
-use windlass_runtime::{ClaimError, Context, Error, RefManager, Result};
+use windlass_runtime::{Context, Error, Result};
 
 use super::{
     Engine,
     tally::{Counts, Look, Reader, Readiness},
 };
 use crate::owned;
+use crate::{ClaimError, RefManager};
 
 /// The pods of a set.
 pub(super) struct Claimed {
@@ -81,7 +82,7 @@ impl Engine {
             }
         }
         let orphans = owned::orphans(&pods, set.namespace(), selector);
-        let is_active = |pod: &Obj| windlass_runtime::is_pod_active(pod.doc());
+        let is_active = |pod: &Obj| crate::is_pod_active(pod.doc());
         others.extend(orphans.into_iter().filter(is_active));
         if !others.is_empty() {
             self.adopt_or_release(cx, set, selector, others, &mut claimed)

@@ -4,10 +4,11 @@ use std::{sync::Arc, time::Duration};
 
 use windlass_cache::{Obj, SharedInformer};
 use windlass_core::{Key, OwnerRef};
-use windlass_runtime::{Change, ResourceKind, Trigger, UidExpectations, is_pod_ready};
+use windlass_runtime::{Change, ResourceKind, Trigger};
 
 use super::{Engine, status};
 use crate::owned::{self, SelectorFn};
+use crate::{UidExpectations, is_pod_ready};
 
 /// What the handlers share with the syncs.
 pub(super) struct Handlers {

@@ -3,11 +3,10 @@
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use windlass_cache::Obj;
 use windlass_core::{Doc, Key, OwnerRef};
-use windlass_runtime::{
-    Context, PodControl, PodControlError, PodPrototype, is_namespace_terminating, slow_start,
-};
+use windlass_runtime::Context;
 
 use super::{Engine, claim::Claimed};
+use crate::{PodControl, PodControlError, PodPrototype, is_namespace_terminating, slow_start};
 
 /// What came of managing the pods of a set.
 pub(super) enum Managed {

@@ -4,10 +4,11 @@ use std::collections::{HashMap, HashSet};
 
 use windlass_cache::Obj;
 use windlass_core::{Time, Uid};
-use windlass_runtime::{Context, DeletionRank, is_pod_active};
+use windlass_runtime::Context;
 
 use super::{Engine, claim::Claimed};
 use crate::owned;
+use crate::{DeletionRank, is_pod_active};
 
 impl Engine {
     /// The pods to delete, the first of the ranking.
@@ -63,7 +64,7 @@ impl Engine {
 
     /// Notes how the ages of ready pods that go compare with that of the youngest of all.
     fn note_ages<'a>(&self, claimed: &Claimed, victims: impl Iterator<Item = &'a Obj>, now: Time) {
-        let ready = |pod: &Obj| windlass_runtime::is_pod_ready(pod.doc());
+        let ready = |pod: &Obj| crate::is_pod_ready(pod.doc());
         let age = |pod: &Obj| {
             let created = pod.meta().creation_timestamp();
             created.map_or(0.0, |created| now.since(created).as_secs_f64())

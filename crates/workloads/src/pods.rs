@@ -20,6 +20,10 @@ pub fn is_pod_terminating(pod: &Doc) -> bool {
     !is_pod_terminal(pod) && pod.meta().is_deleting()
 }
 
+/// The fields of a pod's spec that the controllers of ReplicaSets and ReplicationControllers read,
+/// here and in `replicaset/victims.rs`. A cache may leave out every other field of the spec.
+pub const POD_SPEC_FIELDS: &[&str] = &["initContainers", "nodeName"];
+
 /// Whether a pod has ended, for better or worse.
 #[must_use]
 pub fn is_pod_terminal(pod: &Doc) -> bool {

@@ -9,15 +9,13 @@ use std::{future::Future, sync::Arc, time::Duration};
 
 use k8s_openapi::api::{apps::v1::ReplicaSet, core::v1::Pod};
 use parking_lot::Mutex;
-use tokio::{sync::oneshot, time::sleep};
+use tokio::sync::oneshot;
 use windlass_cache::Obj;
 use windlass_client::RestOptions;
 use windlass_core::{Doc, Key, OwnerRef, Selector, doc};
-use windlass_runtime::{
-    Action, Context, Controller, Finalize, Manager, PodControl, PodControlError, RefManager,
-    ResourceKind, Result, Shutdown, finalizer,
-};
+use windlass_runtime::{Action, Context, Controller, Manager, ResourceKind, Result, Shutdown};
 use windlass_testing::{Fault, Faults, ModelServer, TokioClock};
+use windlass_workloads::{PodControl, PodControlError, RefManager};
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
 const SETS: &str = "/apis/apps/v1/namespaces/default/replicasets";
@@ -408,39 +406,6 @@ async fn a_deletion_means_one_pod_and_not_its_successor() {
             .iter()
             .any(|event| event.starts_with("Warning FailedDelete: Error deleting: "))
     );
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_finalizer_is_put_on_first_and_taken_off_after_the_clean_up() {
-    let stage = Stage::new();
-    let seen = Arc::new(Mutex::new(Vec::new()));
-    let noted = seen.clone();
-    let reconcile = move |set: Obj<ReplicaSet>, cx: Context| {
-        let noted = noted.clone();
-        async move {
-            finalizer(&cx, set, "test/cleanup", |what| async move {
-                noted.lock().push(match what {
-                    Finalize::Apply(set) => format!("apply {}", set.name()),
-                    Finalize::Cleanup(set) => format!("clean up {}", set.name()),
-                });
-                Ok(Action::done())
-            })
-            .await
-        }
-    };
-    let manager = Manager::builder("test")
-        .transport(stage.server.transport(), RestOptions::default())
-        .env(TokioClock::new().env(2))
-        .build()
-        .unwrap();
-    manager.add(Controller::of::<ReplicaSet>(reconcile));
-    let _running = tokio::spawn(manager.run());
-    sleep(Duration::from_secs(1)).await;
-    assert_eq!(*seen.lock(), ["apply web"]);
-    stage.server.delete(&format!("{SETS}/web"));
-    sleep(Duration::from_secs(1)).await;
-    assert_eq!(*seen.lock(), ["apply web", "clean up web"]);
-    assert_eq!(stage.server.find("replicasets", "default/web"), None);
 }
 
 #[tokio::test(start_paused = true)]

@@ -21,7 +21,7 @@ pub struct SlowStart<E> {
 /// is not asked five hundred times for the same refusal. The calls run inside the caller's task.
 ///
 /// ```
-/// # use windlass_runtime::slow_start;
+/// # use windlass_workloads::slow_start;
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() {
 /// // The fourth call and those after it are refused, which the third batch finds out.

@@ -7,7 +7,7 @@ use windlass_cache::Obj;
 use windlass_client::{DynamicApi, Patch, WriteOptions};
 use windlass_core::{Doc, Object, OwnerRef, Selector, Str, Uid, doc};
 
-use crate::{Context, ResourceKind};
+use windlass_runtime::{Context, ResourceKind};
 
 /// Decides for objects whether they belong to one owner, and makes it so on the server.
 ///

@@ -3,7 +3,7 @@
 use windlass_client::{DeleteOptions, Deletion, Error, Outcome, Patch, WriteOptions};
 use windlass_core::{Doc, GroupVersion, Object, OwnerRef, Str, Uid, names};
 
-use crate::{Context, EventType, ResourceKind};
+use windlass_runtime::{Context, EventType, ResourceKind};
 
 /// How often a create whose outcome is not known is repeated.
 const REPEATS_LIMIT: u32 = 3;

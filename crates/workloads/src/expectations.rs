@@ -4,7 +4,7 @@
 //! does not show the first ones. It writes down what it expects before it sends the requests, and
 //! does nothing for that key until the informer has shown as much, or five minutes have passed.
 //!
-//! [`Freshness`](crate::Freshness) gives the stronger promise; expectations remain for what it
+//! [`Freshness`](windlass_runtime::Freshness) gives the stronger promise; expectations remain for what it
 //! cannot see, such as a deletion that is answered without a revision. Kinds must not share one
 //! instance: their keys would clash.
 
@@ -25,7 +25,7 @@ pub const EXPECTATIONS_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 ///
 /// ```
 /// # use windlass_core::Key;
-/// # use windlass_runtime::Expectations;
+/// # use windlass_workloads::Expectations;
 /// let (expectations, key) = (Expectations::new(), Key::new("default", "web"));
 /// // The reconcile, before it creates two pods, of which one request fails.
 /// expectations.expect_creations(&key, 2);
