@@ -19,6 +19,7 @@
 //! ```
 
 mod build;
+mod changes;
 mod de;
 mod diff;
 mod edit;
@@ -37,6 +38,7 @@ mod yaml;
 pub use de::DecodeError;
 pub use diff::{Change, Difference};
 pub use edit::EditError;
+pub(crate) use edit::{parse_index, split, unescape};
 pub use encode::Encoder;
 pub use footprint::Footprint;
 pub use intern::{InternerUsage, Usage};

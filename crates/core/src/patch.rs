@@ -1,8 +1,10 @@
 //! JSON Patch (RFC 6902) and JSON Merge Patch (RFC 7386) on [`Doc`].
 
+mod chunks;
 mod json;
+mod tree;
 
-use crate::{Doc, Kind, Object};
+use crate::{Doc, Kind, Object, Str};
 
 pub use json::{COPIED_BYTES_LIMIT, JsonPatch, OPERATIONS_LIMIT, PatchError, PatchErrorKind};
 
@@ -21,14 +23,16 @@ pub fn merge_patch(target: &Doc, patch: &Doc) -> Doc {
         return patch.clone();
     };
     let start = target.as_object().cloned().unwrap_or_else(Object::empty);
-    let merged = changes.iter().fold(start, |merged, (key, change)| {
+    // The object is built once: one copy for each key would be quadratic.
+    let change = |(key, change): (&Str, &Doc)| {
         if change.is_null() {
-            return merged.without(key);
+            return (key.clone(), None);
         }
-        let value = merge_patch(merged.get(key).unwrap_or(&Doc::NULL), change);
-        merged.with(key, value)
-    });
-    merged.into()
+        let value = merge_patch(start.get(key).unwrap_or(&Doc::NULL), change);
+        (key.clone(), Some(value))
+    };
+    let changes = changes.iter().map(change).collect();
+    start.with_changes(changes).into()
 }
 
 /// The smallest merge patch that turns one document into another.

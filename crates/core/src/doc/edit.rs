@@ -72,31 +72,6 @@ impl Doc {
         set(self, pointer, tokens(pointer)?, value.into())
     }
 
-    /// As [`Self::with`], for values from outside: refused if the result were nested deeper than
-    /// [`DEPTH_LIMIT`].
-    pub(crate) fn with_outside_value(
-        &self,
-        pointer: &str,
-        value: &Self,
-    ) -> Result<Self, EditError> {
-        let room = DEPTH_LIMIT.checked_sub(steps(pointer));
-        if !room.is_some_and(|room| value.is_within_depth(room)) {
-            return Err(EditError::TooDeep(pointer.chars().take(64).collect()));
-        }
-        self.with(pointer, value)
-    }
-
-    fn is_within_depth(&self, depth: usize) -> bool {
-        let inner = match self.kind() {
-            Kind::Array(array) => &array[..],
-            Kind::Object(object) => object.values(),
-            _ => return true,
-        };
-        depth
-            .checked_sub(1)
-            .is_some_and(|left| inner.iter().all(|doc| doc.is_within_depth(left)))
-    }
-
     /// This document without the value at a pointer. What is absent already stays absent.
     pub fn without(&self, pointer: &str) -> Result<Self, EditError> {
         Ok(match tokens(pointer)? {
@@ -193,7 +168,7 @@ fn steps(pointer: &str) -> usize {
     pointer.bytes().filter(|byte| *byte == b'/').count()
 }
 
-fn split(rest: &str) -> (&str, Option<&str>) {
+pub(crate) fn split(rest: &str) -> (&str, Option<&str>) {
     rest.split_once('/')
         .map_or((rest, None), |(token, deeper)| (token, Some(deeper)))
 }
@@ -205,7 +180,7 @@ fn walked(whole: &str, rest: &str) -> String {
 }
 
 /// An array index as RFC 6901 writes it: digits, no sign, no leading zero.
-fn parse_index(token: &str) -> Option<usize> {
+pub(crate) fn parse_index(token: &str) -> Option<usize> {
     let is_canonical = token == "0" || !token.starts_with('0');
     let is_digits = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_digit());
     (is_canonical && is_digits)
@@ -213,7 +188,7 @@ fn parse_index(token: &str) -> Option<usize> {
         .flatten()
 }
 
-fn unescape(token: &str) -> Cow<'_, str> {
+pub(crate) fn unescape(token: &str) -> Cow<'_, str> {
     if token.contains('~') {
         Cow::Owned(token.replace("~1", "/").replace("~0", "~"))
     } else {

@@ -404,7 +404,8 @@ impl Object {
         Self::from_sorted(&keys, &values)
     }
 
-    fn from_sorted(keys: &[Str], values: &[Doc]) -> Self {
+    /// The object of keys that are sorted and distinct, and of their values.
+    pub(crate) fn from_sorted(keys: &[Str], values: &[Doc]) -> Self {
         Self::with_shape(&Shape::new(keys), |position| &values[position])
     }
 

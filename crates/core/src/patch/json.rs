@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use crate::{Doc, EditError, Kind};
+use super::tree::{Measured, Tree};
+use crate::doc::{DEPTH_LIMIT, unescape};
+use crate::{Doc, EditError};
 
 /// Operations in one patch.
 pub const OPERATIONS_LIMIT: usize = 10_000;
@@ -108,20 +110,17 @@ impl JsonPatch {
             .map(Self)
     }
 
-    /// Applies all operations in order, or none.
+    /// Applies all operations in order, or none. The cost is that of the target, the patch and the
+    /// result, however often a long list is changed.
     pub fn apply(&self, target: &Doc) -> Result<Doc, PatchError> {
-        let mut copied_bytes = 0;
-        self.0
-            .iter()
-            .enumerate()
-            .try_fold(target.clone(), |doc, (position, operation)| {
-                operation
-                    .apply(&doc, &mut copied_bytes)
-                    .map_err(|kind| PatchError {
-                        operation: Some(position),
-                        kind,
-                    })
-            })
+        let mut editor = Editor::new(target);
+        for (position, operation) in self.0.iter().enumerate() {
+            editor.apply(operation).map_err(|kind| PatchError {
+                operation: Some(position),
+                kind,
+            })?;
+        }
+        Ok(editor.root.close())
     }
 }
 
@@ -178,84 +177,156 @@ impl Operation {
             ))),
         }
     }
+}
 
-    fn apply(&self, doc: &Doc, copied_bytes: &mut usize) -> Outcome<Doc> {
-        match self {
-            Self::Add { path, value } => add(doc, path, value),
-            Self::Remove { path } => {
-                existing(doc, path)?;
-                doc.without(path).map_err(PatchErrorKind::Edit)
-            }
-            Self::Replace { path, value } => {
-                existing(doc, path)?;
-                doc.with_outside_value(path, value)
-                    .map_err(PatchErrorKind::Edit)
-            }
-            Self::Move { from, path } => {
-                let value = existing(doc, from)?.clone();
-                let is_inside = path
-                    .strip_prefix(from)
-                    .is_some_and(|rest| rest.starts_with('/'));
-                if is_inside {
-                    let why = format!("cannot move {from:?} into itself");
-                    return Err(PatchErrorKind::Malformed(why));
-                }
-                add(
-                    &doc.without(from).map_err(PatchErrorKind::Edit)?,
-                    path,
-                    &value,
-                )
-            }
-            Self::Copy { from, path } => {
-                let value = existing(doc, from)?;
-                *copied_bytes += value.to_json().len();
-                if *copied_bytes > COPIED_BYTES_LIMIT {
-                    return Err(PatchErrorKind::CopiesTooMuch);
-                }
-                add(doc, path, value)
-            }
-            // A missing place equals `null`, as the API server's library has it.
-            Self::Test { path, value } if doc.at(path) == value => Ok(doc.clone()),
-            Self::Test { path, .. } => Err(PatchErrorKind::TestFailed(path.clone())),
+/// A document to which operations are applied one after the other.
+struct Editor {
+    root: Tree,
+    measured: Measured,
+    copied_bytes: usize,
+}
+
+impl Editor {
+    fn new(target: &Doc) -> Self {
+        let mut measured = Measured::default();
+        Self {
+            root: measured.closed(target),
+            measured,
+            copied_bytes: 0,
         }
     }
-}
 
-fn existing<'a>(doc: &'a Doc, path: &str) -> Outcome<&'a Doc> {
-    doc.pointer(path)
-        .ok_or_else(|| PatchErrorKind::Missing(path.to_owned()))
-}
+    fn apply(&mut self, operation: &Operation) -> Outcome<()> {
+        match operation {
+            Operation::Add { path, value } => {
+                let value = self.measured.closed(value);
+                self.add(path, value)
+            }
+            Operation::Remove { path } => self.take(path).map(drop),
+            Operation::Replace { path, value } => {
+                let value = self.measured.closed(value);
+                self.replace(path, value)
+            }
+            Operation::Move { from, path } => self.relocate(from, path),
+            Operation::Copy { from, path } => {
+                let value = self.copied(from)?;
+                self.add(path, value)
+            }
+            // A missing place equals `null`, as the API server's library has it.
+            Operation::Test { path, value } if self.root.is_at(path, value) => Ok(()),
+            Operation::Test { path, .. } => Err(PatchErrorKind::TestFailed(path.clone())),
+        }
+    }
 
-/// Adds a field, or inserts an item in front of the one at the index. The container must exist.
-fn add(doc: &Doc, path: &str, value: &Doc) -> Outcome<Doc> {
-    let Some((parent, token)) = path.rsplit_once('/') else {
-        return Ok(value.clone());
-    };
-    match existing(doc, parent)?.kind() {
-        Kind::Array(array) if token != "-" => {
-            let is_index = token.bytes().all(|byte| byte.is_ascii_digit());
-            let index = token
-                .parse()
-                .ok()
-                .filter(|at| is_index && *at <= array.len());
-            let index: usize = index.ok_or_else(|| {
+    /// Runs `work` on the value at a pointer.
+    fn edit<T>(
+        &mut self,
+        path: &str,
+        work: impl FnOnce(&mut Tree, &mut Measured) -> Outcome<T>,
+    ) -> Outcome<T> {
+        let rest = path.strip_prefix('/');
+        let done = self.root.edit(rest, &mut self.measured, work);
+        done.unwrap_or_else(|| Err(PatchErrorKind::Missing(path.to_owned())))
+    }
+
+    /// Adds a field, or inserts an item in front of the one at the index. The container must exist.
+    fn add(&mut self, path: &str, value: Tree) -> Outcome<()> {
+        let Some((parent, token)) = path.rsplit_once('/') else {
+            self.root = value;
+            return Ok(());
+        };
+        self.edit(parent, |container, measured| {
+            container.open(measured);
+            let bad_index = |len| {
                 PatchErrorKind::Edit(EditError::BadIndex {
                     at: parent.to_owned(),
                     index: token.to_owned(),
-                    len: array.len(),
+                    len,
                 })
-            })?;
-            let mut items = array.to_vec();
-            items.insert(index, value.clone());
-            doc.with_outside_value(parent, &items.into())
-                .map_err(PatchErrorKind::Edit)
-        }
-        Kind::Object(_) | Kind::Array(_) => doc
-            .with_outside_value(path, value)
-            .map_err(PatchErrorKind::Edit),
-        other => Err(PatchErrorKind::Edit(EditError::NotAContainer {
-            at: parent.to_owned(),
-            found: other.name(),
-        })),
+            };
+            match container {
+                Tree::Object(object) => {
+                    check_depth(path, &value)?;
+                    object.set(&unescape(token), value);
+                }
+                Tree::Array(array) => {
+                    let len = array.len();
+                    let index = insertion_index(token, len).ok_or_else(|| bad_index(len))?;
+                    check_depth(path, &value)?;
+                    array.insert(index, value);
+                }
+                Tree::Closed(..) => {
+                    return Err(PatchErrorKind::Edit(EditError::NotAContainer {
+                        at: parent.to_owned(),
+                        found: container.sort(),
+                    }));
+                }
+            }
+            Ok(())
+        })
     }
+
+    /// Takes out what stands at a pointer. Without its root, a document is `null`.
+    fn take(&mut self, path: &str) -> Outcome<Tree> {
+        let Some((parent, token)) = path.rsplit_once('/') else {
+            let null = self.measured.closed(&Doc::NULL);
+            return Ok(std::mem::replace(&mut self.root, null));
+        };
+        let missing = || PatchErrorKind::Missing(path.to_owned());
+        let taken = self.edit(parent, |container, measured| {
+            container.open(measured);
+            container.take(token).ok_or_else(missing)
+        });
+        taken.map_err(|_| missing())
+    }
+
+    fn replace(&mut self, path: &str, value: Tree) -> Outcome<()> {
+        self.edit(path, |place, _| {
+            check_depth(path, &value)?;
+            *place = value;
+            Ok(())
+        })
+    }
+
+    fn relocate(&mut self, from: &str, path: &str) -> Outcome<()> {
+        let below = path.strip_prefix(from);
+        let is_inside = below.is_some_and(|rest| rest.starts_with('/'));
+        if is_inside {
+            self.edit(from, |_, _| Ok(()))?;
+            let why = format!("cannot move {from:?} into itself");
+            return Err(PatchErrorKind::Malformed(why));
+        }
+        let value = self.take(from)?;
+        self.add(path, value)
+    }
+
+    /// A copy, which counts against the limit. Its source is closed, at no more than the cost of
+    /// the bytes that count.
+    fn copied(&mut self, from: &str) -> Outcome<Tree> {
+        let doc = self.edit(from, |source, _| Ok(source.close_in_place()))?;
+        self.copied_bytes += doc.to_json().len();
+        if self.copied_bytes > COPIED_BYTES_LIMIT {
+            return Err(PatchErrorKind::CopiesTooMuch);
+        }
+        Ok(self.measured.closed(&doc))
+    }
+}
+
+/// The index in front of which an item goes.
+fn insertion_index(token: &str, len: usize) -> Option<usize> {
+    if token == "-" {
+        return Some(len);
+    }
+    let is_index = token.bytes().all(|byte| byte.is_ascii_digit());
+    token.parse().ok().filter(|at| is_index && *at <= len)
+}
+
+/// Values from outside are not nested deeper than [`DEPTH_LIMIT`].
+fn check_depth(path: &str, value: &Tree) -> Outcome<()> {
+    let steps = path.bytes().filter(|byte| *byte == b'/').count();
+    if steps + value.height() > DEPTH_LIMIT {
+        let start = path.chars().take(64).collect();
+        return Err(PatchErrorKind::Edit(EditError::TooDeep(start)));
+    }
+    Ok(())
 }
