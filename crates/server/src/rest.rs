@@ -4,6 +4,7 @@ mod admission;
 mod apply;
 mod create;
 mod delete;
+mod eviction;
 mod fields;
 mod filter;
 mod list;
@@ -109,7 +110,7 @@ async fn subresource(call: &Call, verb: Verb) -> Result<Response<Body>, Status> 
         (Sub::Scale, Verb::Update) => scale::update(call).await,
         (Sub::Scale, _) => scale::patch(call).await,
         (Sub::Binding, _) => pod::bind(call).await,
-        (Sub::Eviction, _) => pod::evict(call).await,
+        (Sub::Eviction, _) => eviction::evict(call).await,
         (Sub::Token, _) => token::create(call),
         (Sub::Log, _) => pod::log(call),
         (_, Verb::Get) => get(call).await,

@@ -1,8 +1,10 @@
 //! Dry runs: everything but the write.
 
-use windlass_contract::objects::{config_map, deployment, held, lease, namespace, pod, service};
+use windlass_contract::objects::{
+    config_map, deployment, held, labeled, lease, namespace, pod, service,
+};
 use windlass_contract::{Edit, Scope, cases, revision};
-use windlass_core::doc;
+use windlass_core::{Doc, doc};
 
 cases![
     create_returns_what_would_be_and_keeps_nothing,
@@ -26,6 +28,9 @@ cases![
     delete_of_a_held_object_marks_nothing,
     delete_collection_keeps_the_objects,
     eviction_keeps_the_pod,
+    eviction_with_a_dry_run_in_its_body_keeps_the_pod,
+    eviction_with_a_dry_run_in_its_body_spends_no_budget,
+    eviction_refuses_other_dry_runs,
     binding_is_not_kept,
     no_event_is_sent,
     unknown_value_is_refused_by_create,
@@ -216,6 +221,63 @@ async fn eviction_keeps_the_pod(t: &Scope) {
     t.create("pods/a/eviction?dryRun=All", &eviction)
         .await
         .is(201);
+    assert_eq!(t.get("pods/a").await.is(200), made);
+}
+
+/// An eviction of the pod `a` with these options for its deletion.
+fn eviction(options: &Doc) -> Doc {
+    doc!({
+        "apiVersion": "policy/v1", "kind": "Eviction", "metadata": { "name": "a" },
+        "deleteOptions": options
+    })
+}
+
+/// `kubectl drain --dry-run=server` sends this.
+async fn eviction_with_a_dry_run_in_its_body_keeps_the_pod(t: &Scope) {
+    let made = t.made("pods", &pod("a")).await;
+    let eviction = eviction(&doc!({ "dryRun": ["All"] }));
+    t.create("pods/a/eviction", &eviction).await.is(201);
+    assert_eq!(t.get("pods/a").await.is(200), made);
+    t.create("pods/a/eviction?dryRun=All", &eviction)
+        .await
+        .is(201);
+    assert_eq!(t.get("pods/a").await.is(200), made);
+}
+
+async fn eviction_with_a_dry_run_in_its_body_spends_no_budget(t: &Scope) {
+    let budget = doc!({
+        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": { "name": "b" },
+        "spec": { "minAvailable": 1, "selector": { "matchLabels": { "app": "web" } } }
+    });
+    t.made("poddisruptionbudgets", &budget).await;
+    let status = doc!({ "status": {
+        "observedGeneration": 1, "disruptionsAllowed": 1, "currentHealthy": 2,
+        "desiredHealthy": 1, "expectedPods": 2
+    } });
+    let budget = t.merge("poddisruptionbudgets/b/status", &status).await;
+    let budget = budget.is(200);
+    t.made("pods", &labeled(&pod("a"), "app", "web")).await;
+    let ready = doc!({ "status": {
+        "phase": "Running", "conditions": [{ "type": "Ready", "status": "True" }]
+    } });
+    let running = t.merge("pods/a/status", &ready).await.is(200);
+    let eviction = eviction(&doc!({ "dryRun": ["All"] }));
+    t.create("pods/a/eviction", &eviction).await.is(201);
+    assert_eq!(t.get("pods/a").await.is(200), running);
+    assert_eq!(t.get("poddisruptionbudgets/b").await.is(200), budget);
+}
+
+async fn eviction_refuses_other_dry_runs(t: &Scope) {
+    let made = t.made("pods", &pod("a")).await;
+    let eviction = eviction(&doc!({ "dryRun": ["Some"] }));
+    t.create("pods/a/eviction", &eviction)
+        .await
+        .fails(422, "Invalid")
+        .mentions("Unsupported value: [\"Some\"]: supported values: \"All\"");
+    let answer = t.create("pods/a/eviction?dryRun=All", &eviction).await;
+    assert_eq!(answer.code(), 500);
+    let text = "Non-matching dry-run options in request and content: [All] and [Some]";
+    assert!(answer.text().contains(text), "{}", answer.text());
     assert_eq!(t.get("pods/a").await.is(200), made);
 }
 

@@ -28,6 +28,8 @@ cases![
     eviction_of_another_name_is_refused,
     eviction_of_a_missing_pod_is_not_found,
     eviction_honours_its_delete_options,
+    eviction_honours_preconditions,
+    eviction_refuses_wrong_delete_options,
     budget_without_room_refuses_an_eviction,
     budget_does_not_guard_a_finished_pod,
     log_of_an_unbound_pod_is_empty,
@@ -267,6 +269,41 @@ async fn eviction_honours_its_delete_options(t: &Scope) {
     t.create("pods/a/eviction", &eviction).await.is(201);
     let evicted = t.get("pods/a").await.is(200);
     assert_eq!(evicted.at("/metadata/deletionGracePeriodSeconds"), 9);
+}
+
+async fn eviction_honours_preconditions(t: &Scope) {
+    let made = t.made("pods", &bound("a")).await;
+    let old = made.meta().resource_version().to_owned();
+    set_phase(t, "a", "Succeeded").await;
+    let stale = eviction("a").set("/deleteOptions/preconditions/resourceVersion", &*old);
+    t.create("pods/a/eviction", &stale)
+        .await
+        .fails(409, "Conflict")
+        .mentions("The object might have been modified");
+    let kept = t.get("pods/a").await.is(200);
+    assert!(kept.at("/metadata/deletionTimestamp").is_null());
+    let newest = kept.meta().resource_version().to_owned();
+    let right = eviction("a")
+        .set("/deleteOptions/preconditions/resourceVersion", &*newest)
+        .set("/deleteOptions/preconditions/uid", made.meta().uid_str());
+    t.create("pods/a/eviction", &right).await.is(201);
+    t.get("pods/a").await.fails(404, "NotFound");
+}
+
+async fn eviction_refuses_wrong_delete_options(t: &Scope) {
+    t.made("pods", &bound("a")).await;
+    let policy = eviction("a").set("/deleteOptions/propagationPolicy", "Sometimes");
+    t.create("pods/a/eviction", &policy)
+        .await
+        .fails(422, "Invalid")
+        .mentions("propagationPolicy: Unsupported value: \"Sometimes\"");
+    let option = "/deleteOptions/ignoreStoreReadErrorWithClusterBreakingPotential";
+    t.create("pods/a/eviction", &eviction("a").set(option, true))
+        .await
+        .fails(422, "Invalid")
+        .mentions("can not be set for pod eviction, try after removing the option");
+    let kept = t.get("pods/a").await.is(200);
+    assert!(kept.at("/metadata/deletionTimestamp").is_null());
 }
 
 /// A budget for `app=web` that has never been looked at by its controller.

@@ -313,7 +313,11 @@ fn with_garbage_finalizers(resource: &Resource, object: &Doc, options: &DeleteOp
     object
 }
 
-fn check_preconditions(call: &Call, object: &Doc, options: &DeleteOptions) -> Result<(), Status> {
+pub(super) fn check_preconditions(
+    call: &Call,
+    object: &Doc,
+    options: &DeleteOptions,
+) -> Result<(), Status> {
     let meta = object.meta();
     // Upstream names the kind here, not the resource.
     let kind = &call.resource.gvk;
@@ -347,27 +351,30 @@ fn read_options(call: &Call) -> Result<DeleteOptions, Status> {
     } else {
         from_body(call)?
     };
-    let mut options = DeleteOptions {
-        grace_seconds: body
-            .at("/gracePeriodSeconds")
-            .as_i64()
-            .map(|grace| if grace < 0 { 1 } else { grace }),
-        uid: body.at("/preconditions/uid").as_str().map(str::to_owned),
-        revision: body
-            .at("/preconditions/resourceVersion")
-            .as_str()
-            .map(str::to_owned),
-        ..DeleteOptions::default()
-    };
-    options.dry_run = call.query.dry_run(&mut errors);
-    let in_body = body.at("/dryRun").items();
-    options.dry_run |= !in_body.is_empty();
-    query::check_dry_run(in_body.to_vec(), &mut errors);
-    options.propagation = propagation(&body, &mut errors);
+    let mut options = options_in(&body, &mut errors);
+    options.dry_run |= call.query.dry_run(&mut errors);
     if errors.is_empty() {
         return Ok(options);
     }
     Err(query::options_invalid("DeleteOptions", &errors))
+}
+
+/// The options in a document, and what is wrong with them.
+pub(super) fn options_in(body: &Doc, errors: &mut FieldErrors) -> DeleteOptions {
+    let text = |pointer| body.at(pointer).as_str().map(str::to_owned);
+    let in_body = body.at("/dryRun").items();
+    let options = DeleteOptions {
+        grace_seconds: body
+            .at("/gracePeriodSeconds")
+            .as_i64()
+            .map(|grace| if grace < 0 { 1 } else { grace }),
+        uid: text("/preconditions/uid"),
+        revision: text("/preconditions/resourceVersion"),
+        propagation: propagation(body, errors),
+        dry_run: !in_body.is_empty(),
+    };
+    query::check_dry_run(in_body.to_vec(), errors);
+    options
 }
 
 fn propagation(body: &Doc, errors: &mut FieldErrors) -> Option<Propagation> {
