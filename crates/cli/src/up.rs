@@ -112,13 +112,15 @@ fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
         .build()
 }
 
-/// Pods get a service account where somebody makes one for each namespace.
+/// Pods get a service account where somebody makes one for each namespace; volumes and claims get
+/// finalizers where somebody takes them away.
 fn admission(chosen: &[&catalog::Entry]) -> Admission {
     let service_accounts = chosen
         .iter()
         .any(|entry| entry.name == service_account::NAME);
     Admission {
         service_accounts,
+        storage_protection: catalog::protects_storage(chosen),
         ..Admission::default()
     }
 }

@@ -63,6 +63,7 @@ async fn start_embedded() -> Access {
     options.admission = Admission {
         service_accounts: false,
         node_taints: true,
+        storage_protection: true,
     };
     let server = windlass_server::Server::open(options).await;
     let server = server.expect("the server opens");

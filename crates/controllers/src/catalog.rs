@@ -7,8 +7,9 @@ use windlass_runtime::Manager;
 
 use crate::dynamic_resources::DynamicResources;
 use crate::{
-    claims, deployment, driver, dynamic_resources, garbage_collector, namespace, node, replicaset,
-    replicationcontroller, resourcequota, root_ca, scheduler, service_account,
+    claims, deployment, driver, dynamic_resources, garbage_collector, namespace, node,
+    pvcprotection, pvprotection, replicaset, replicationcontroller, resourcequota, root_ca,
+    scheduler, service_account,
 };
 
 /// How many workers each controller has, and what else can be set.
@@ -29,6 +30,10 @@ pub struct Settings {
     pub root_ca: root_ca::Options,
     /// Of ResourceClaims.
     pub claims: claims::Options,
+    /// Of the protection of claims that are in use.
+    pub pvcprotection: pvcprotection::Options,
+    /// Of the protection of volumes that are in use.
+    pub pvprotection: pvprotection::Options,
     /// Of ResourceQuotas.
     pub resourcequota: resourcequota::Options,
     /// Of the scheduler.
@@ -51,6 +56,8 @@ impl Default for Settings {
             service_account: service_account::Options::default(),
             root_ca: root_ca::Options::new(""),
             claims: claims::Options::default(),
+            pvcprotection: pvcprotection::Options::default(),
+            pvprotection: pvprotection::Options::default(),
             resourcequota: resourcequota::Options::default(),
             scheduler: scheduler::Options::default(),
             dynamic_resources: dynamic_resources::Options::default(),
@@ -117,6 +124,18 @@ pub const ALL: &[Entry] = &[
         is_default: true,
         pod_spec: PodSpec::Fields(&[]),
         add: |manager, settings| namespace::add_to(manager, &settings.namespace),
+    },
+    Entry {
+        name: pvprotection::NAME,
+        is_default: true,
+        pod_spec: PodSpec::Fields(&[]),
+        add: |manager, settings| pvprotection::add_to(manager, &settings.pvprotection),
+    },
+    Entry {
+        name: pvcprotection::NAME,
+        is_default: true,
+        pod_spec: PodSpec::Fields(pvcprotection::POD_SPEC_FIELDS),
+        add: |manager, settings| pvcprotection::add_to(manager, &settings.pvcprotection),
     },
     Entry {
         name: replicaset::NAME,
@@ -222,6 +241,15 @@ const POD_SPEC: [&str; 12] = [
     "topologySpreadConstraints",
     "volumes",
 ];
+
+/// Returns true if these controllers look after the finalizers that protect volumes and claims in
+/// use. A server may set them then.
+#[must_use]
+pub fn protects_storage(entries: &[&Entry]) -> bool {
+    [pvprotection::NAME, pvcprotection::NAME]
+        .iter()
+        .all(|name| entries.iter().any(|entry| entry.name == *name))
+}
 
 /// The controllers that words choose: `*` for all that are on by default, `name` for one, `-name`
 /// for all but one.

@@ -8,6 +8,7 @@ mod limits;
 mod namespace;
 mod node;
 mod priority;
+mod protection;
 mod quota;
 mod service_account;
 mod signing;
@@ -30,6 +31,9 @@ pub struct Admission {
     pub service_accounts: bool,
     /// New nodes are tainted as not ready. A controller takes the taint away.
     pub node_taints: bool,
+    /// New persistent volumes and claims get the finalizers that keep them while they are in use.
+    /// Two controllers take them away: without those, nothing that has one can be deleted.
+    pub storage_protection: bool,
 }
 
 /// A write that asks to be admitted.
@@ -77,7 +81,7 @@ pub(crate) async fn create(request: &Request<'_>, object: Doc) -> Result<Doc, St
     if request.is_of(signing::GROUP, signing::PLURAL) {
         return Ok(signing::admit(request, &object));
     }
-    Ok(object)
+    Ok(protection::admit(request, object))
 }
 
 /// Fills in what an update left out.

@@ -1,5 +1,6 @@
 //! Controllers of workloads and of what lives around them: ReplicaSets and Deployments, the garbage
-//! collector, namespaces and what each of them holds from the start, quotas.
+//! collector, namespaces and what each of them holds from the start, quotas, the protection of
+//! volumes and claims that are in use.
 //!
 //! Written with nothing a user of windlass could not use. Each controller is a module under
 //! upstream's name: `NAME`, `Options` with upstream's defaults, and `add_to`, which adds it to a
@@ -16,6 +17,8 @@ pub mod namespace;
 mod owned;
 mod pod_control;
 mod pods;
+pub mod pvcprotection;
+pub mod pvprotection;
 mod ref_manager;
 pub mod replicaset;
 pub mod replicationcontroller;

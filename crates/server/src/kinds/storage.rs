@@ -49,8 +49,7 @@ impl Hooks for Volumes {
     fn prepare_create(&self, volume: Doc, env: &Env) -> Doc {
         let now = env.now().to_string();
         let status = doc!({ "phase": "Pending", "lastPhaseTransitionTime": now });
-        let volume = put(volume, "/status", status);
-        volume.with_finalizer("kubernetes.io/pv-protection")
+        put(volume, "/status", status)
     }
 }
 
@@ -111,8 +110,7 @@ impl Hooks for Claims {
     }
 
     fn prepare_create(&self, claim: Doc, _env: &Env) -> Doc {
-        let claim = put(claim, "/status", doc!({ "phase": "Pending" }));
-        claim.with_finalizer("kubernetes.io/pvc-protection")
+        put(claim, "/status", doc!({ "phase": "Pending" }))
     }
 
     fn validate(&self, claim: &Doc, errors: &mut FieldErrors) {

@@ -8,7 +8,7 @@ use windlass_client::{Config, DiscoveryClient, RestClient, RestOptions, Transpor
 use windlass_controllers::catalog::{self, Settings};
 use windlass_controllers::service_account;
 use windlass_core::Env;
-use windlass_server::{Server, ServerOptions, User};
+use windlass_server::{Admission, Server, ServerOptions, User};
 
 use super::{Cluster, Inner, Place};
 use crate::{TokioClock, transport_to};
@@ -109,7 +109,12 @@ impl ClusterBuilder {
         let patience = self.patience;
         let chosen = catalog::select_embedded(&self.controllers);
         let chosen = chosen.unwrap_or_else(|error| panic!("{error}"));
-        let has_accounts = chosen.iter().any(|it| it.name == service_account::NAME);
+        let admission = Admission {
+            // Pods get a service account where somebody makes one for each namespace.
+            service_accounts: chosen.iter().any(|it| it.name == service_account::NAME),
+            storage_protection: catalog::protects_storage(&chosen),
+            ..Admission::default()
+        };
         let settings = self.settings.clone();
         let (place, env, transport, options) = match self.existing_config().await {
             Some(config) => {
@@ -120,7 +125,7 @@ impl ClusterBuilder {
                 options.rate_limit = None;
                 (Place::Existing, Env::real(), transport, options)
             }
-            None => self.embedded(has_accounts).await,
+            None => self.embedded(admission).await,
         };
         let client = RestClient::new(transport.clone(), options);
         let cluster = Cluster(Arc::new(Inner {
@@ -154,7 +159,7 @@ impl ClusterBuilder {
         Some(Config::load().await.expect("the kubeconfig can be read"))
     }
 
-    async fn embedded(self, has_accounts: bool) -> (Place, Env, Transport, RestOptions) {
+    async fn embedded(self, admission: Admission) -> (Place, Env, Transport, RestOptions) {
         let seed = self.seed;
         let env = self.env.unwrap_or_else(|| TokioClock::new().env(seed));
         let mut options = match self.data {
@@ -162,8 +167,7 @@ impl ClusterBuilder {
             None => ServerOptions::memory(env.clone()),
         };
         options.history_limit = self.history_limit;
-        // Pods get a service account where somebody makes one for each namespace.
-        options.admission.service_accounts = has_accounts;
+        options.admission = admission;
         let server = Server::open(options).await.expect("the server opens");
         let transport = transport_to(&server, User::admin());
         let rest = RestOptions {
