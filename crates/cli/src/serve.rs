@@ -95,6 +95,9 @@ impl ServeArguments {
         windlass_server::make_directory(&self.data)
             .with_context(|| format!("cannot use data directory {}", self.data.display()))?;
         let mut held = Held::take(&self.data)?;
+        let mut options = self.options(&env);
+        let prepared = options.prepare();
+        prepared.map_err(|error| self.explain_open(error))?;
         let mut hosts = self.hosts.clone();
         hosts.push(self.listen.ip().to_string());
         // Keys are made while the store reads its data.
@@ -106,7 +109,6 @@ impl ServeArguments {
                 false => Certificates::in_memory(&hosts, &env),
             }
         });
-        let mut options = self.options(&env);
         options.admission = admission;
         let server = Server::open(options).await;
         let server = server.map_err(|error| self.explain_open(error))?;

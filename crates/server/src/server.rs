@@ -57,6 +57,9 @@ pub struct ServerOptions {
     pub env: Env,
 }
 
+/// Files with keys beside the store.
+const KEY_FILES: &[&str] = &["ca.key", "sa.key", "admin.token"];
+
 /// A server could not be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -157,8 +160,18 @@ impl ServerOptions {
         StoreOptions {
             durability: self.durability,
             history_limit: self.history_limit.unwrap_or(store.history_limit),
+            companions: KEY_FILES,
             ..store
         }
+    }
+
+    /// Makes sure that the data directory holds a cluster or can hold a new one, before keys are
+    /// put into it. [`Server::open`] does so itself.
+    ///
+    /// # Errors
+    /// When the directory is in use or cannot be used, or a file of its store is missing.
+    pub fn prepare(&self) -> Result<(), ServerError> {
+        Ok(self.store().prepare()?)
     }
 
     /// A server in memory.
@@ -198,6 +211,8 @@ impl Server {
     }
 
     async fn open_all(options: ServerOptions) -> Result<Self, ServerError> {
+        // Keys without objects are those of a cluster whose objects are missing.
+        options.prepare()?;
         // Keys are made, and waited for by the disk, while the store is read.
         let (store, keys) = std::thread::scope(|scope| {
             let keys = scope.spawn(|| Keys::of(&options));

@@ -10,6 +10,7 @@ mod open;
 mod parts;
 mod record;
 mod row;
+mod state;
 mod storage;
 mod tables;
 mod warm;
@@ -81,6 +82,14 @@ pub(crate) fn open(options: &StoreOptions) -> Result<(Box<dyn Backend>, Loaded),
     match &options.place {
         Place::Memory => Ok((Box::new(Memory), Loaded::empty(&options.env))),
         Place::Directory(_) | Place::Disk(_) => open::open(options),
+    }
+}
+
+/// Makes sure that a place holds a store or can hold a new one.
+pub(crate) fn prepare(options: &StoreOptions) -> Result<(), OpenError> {
+    match &options.place {
+        Place::Directory(dir) => storage::prepare(dir, options.companions),
+        Place::Memory | Place::Disk(_) => Ok(()),
     }
 }
 

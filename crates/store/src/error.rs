@@ -24,6 +24,43 @@ pub enum OpenError {
         /// What the operating system said.
         source: io::Error,
     },
+    /// Every user of the machine may write to the data directory.
+    #[error(
+        "every user may write to data directory {dir} (mode {mode:o}); take that right away with \
+         `chmod o-w {dir}`, or use another directory", dir = .dir.display()
+    )]
+    WritableByAll {
+        /// The data directory.
+        dir: PathBuf,
+        /// Its permissions.
+        mode: u32,
+    },
+    /// A file is missing that must be there, because others of the same store are. Nothing was
+    /// made in its place.
+    #[error(
+        "{file} is missing or empty, but {beside} is there: acknowledged writes would be lost; \
+         put {file} back or restore a backup (`windlass restore`), or salvage what is left with \
+         `windlass check --repair`; for a new cluster use an empty directory"
+    )]
+    MissingFile {
+        /// The file, with its directory if it has one.
+        file: String,
+        /// The file that tells that it must have been there.
+        beside: String,
+    },
+    /// Files of different stores are in one place.
+    #[error(
+        "{file} belongs to store {expected}, not to store {found}: put the files of one backup \
+         back together"
+    )]
+    Foreign {
+        /// The file that says so.
+        file: String,
+        /// The store that it names.
+        expected: String,
+        /// The store in the tables.
+        found: String,
+    },
     /// The data was written by a newer program.
     #[error("data has format {found}, this program reads formats up to {supported}")]
     Newer {
@@ -48,19 +85,49 @@ pub enum OpenError {
     Disk(#[from] DiskError),
 }
 
-/// The disk failed. A store that met this is read-only until it is opened again.
+/// The disk failed. A store that met this is read-only until it is opened again, unless the disk
+/// was full before anything was written.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("disk failed: {0}")]
-pub struct DiskError(Arc<str>);
+#[error("disk failed: {text}")]
+pub struct DiskError {
+    text: Arc<str>,
+    is_full: bool,
+}
 
 impl DiskError {
     pub(crate) fn new(error: &(dyn std::error::Error + 'static)) -> Self {
-        Self::from_text(&error.to_string())
+        let mut is_full = false;
+        let mut cause = Some(error);
+        while let Some(error) = cause {
+            is_full |= error.downcast_ref::<io::Error>().is_some_and(is_full_kind);
+            is_full |=
+                matches!(error.downcast_ref(), Some(redb::Error::Io(io)) if is_full_kind(io));
+            is_full |= error.downcast_ref::<Self>().is_some_and(Self::is_full);
+            cause = error.source();
+        }
+        Self {
+            text: error.to_string().into(),
+            is_full,
+        }
     }
 
     pub(crate) fn from_text(text: &str) -> Self {
-        Self(text.into())
+        Self {
+            text: text.into(),
+            is_full: false,
+        }
     }
+
+    /// Returns true if there was no space left, which is the one failure that can pass.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.is_full
+    }
+}
+
+fn is_full_kind(error: &io::Error) -> bool {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
 }
 
 impl From<std::io::Error> for DiskError {

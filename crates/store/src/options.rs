@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use windlass_core::Env;
 
-use crate::Disk;
+use crate::{Disk, OpenError, backend};
 
 /// Events kept per resource for watches and past snapshots.
 const HISTORY_LIMIT: usize = 16_384;
@@ -42,6 +42,9 @@ pub struct StoreOptions {
     pub pending_limit: usize,
     /// Bytes on disk for refilling the history.
     pub log_bytes_limit: u64,
+    /// Names of files that others keep beside the store, made after [`StoreOptions::prepare`]: a
+    /// directory that has one of them but no tables has lost its tables, and is refused.
+    pub companions: &'static [&'static str],
     /// Bytes of writes that move from the log to the tables together. After a crash a start has
     /// this much to move first, sometimes twice.
     pub segment_bytes: u64,
@@ -92,6 +95,7 @@ impl StoreOptions {
             snapshot_limit: SNAPSHOT_LIMIT,
             pending_limit: PENDING_LIMIT,
             log_bytes_limit: LOG_BYTES_LIMIT,
+            companions: &[],
             segment_bytes: SEGMENT_BYTES,
         }
     }
@@ -103,5 +107,14 @@ impl StoreOptions {
             place: Place::Directory(dir.into()),
             ..Self::memory(env)
         }
+    }
+
+    /// Makes sure that the place holds a store or can hold a new one, before anything is put
+    /// beside it. Whoever keeps [companions](Self::companions) there calls this first.
+    ///
+    /// # Errors
+    /// When the place is in use or cannot be used, or a file of its store is missing.
+    pub fn prepare(&self) -> Result<(), OpenError> {
+        backend::prepare(self)
     }
 }

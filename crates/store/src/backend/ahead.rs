@@ -12,6 +12,7 @@ use super::log::Log;
 use super::mover::Mover;
 use super::parts::Parts;
 use super::record;
+use super::state::StateFile;
 use super::storage::Length;
 use super::tables::Move;
 use super::warm::Warm;
@@ -44,6 +45,8 @@ pub(super) struct Settings {
     /// Bytes of the log that move together.
     pub(super) segment_bytes: u64,
     pub(super) tables_len: Length,
+    /// Tells the next start which files must be there.
+    pub(super) state: StateFile,
     /// Reads what was left unread.
     pub(super) warm: Option<Warm>,
     /// Held as long as the files are open.
@@ -114,6 +117,7 @@ impl Ahead {
             self.mover.wait()?;
         }
         self.mover.stop();
+        self.settings.state.set_logs([false; 2])?;
         Ok(self.log.clear()?)
     }
 }
@@ -128,6 +132,9 @@ impl Backend for Ahead {
         let mut frame = record::encode(writes, &mut self.parts.lock(), &mut self.row);
         let sync = self.settings.durability == Durability::Full;
         self.log.append(&mut frame, sync)?;
+        if sync {
+            self.settings.state.uses_log(self.log.active())?;
+        }
         self.next.frames.push(frame);
         self.move_on()
     }

@@ -24,6 +24,7 @@ impl Directory {
             source,
         };
         create_private_dir(dir).map_err(fail)?;
+        refuse_open_to_all(dir)?;
         let mut lock = open_private(&dir.join(LOCK_FILE)).map_err(fail)?;
         match lock.try_lock() {
             Ok(()) => {}
@@ -47,6 +48,20 @@ impl Directory {
         open_private(&self.dir.join(name))
     }
 
+    /// The length of a file; `None` if it does not exist.
+    pub(super) fn len_of(&self, name: &str) -> io::Result<Option<u64>> {
+        match fs::metadata(self.dir.join(name)) {
+            Ok(metadata) => Ok(Some(metadata.len())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The directory.
+    pub(super) fn path(&self) -> &Path {
+        &self.dir
+    }
+
     /// A new file is there for good only when its directory is synced.
     pub(super) fn sync(&self) -> io::Result<()> {
         if cfg!(unix) {
@@ -55,6 +70,29 @@ impl Directory {
             Ok(())
         }
     }
+}
+
+/// Whoever may write to a directory may put other files in the place of these.
+#[cfg(unix)]
+fn refuse_open_to_all(dir: &Path) -> Result<(), OpenError> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let metadata = fs::metadata(dir).map_err(|source| OpenError::Directory {
+        dir: dir.to_owned(),
+        source,
+    })?;
+    let mode = metadata.permissions().mode() & 0o7777;
+    match mode & 0o002 {
+        0 => Ok(()),
+        _ => Err(OpenError::WritableByAll {
+            dir: dir.to_owned(),
+            mode,
+        }),
+    }
+}
+
+#[cfg(not(unix))]
+fn refuse_open_to_all(_: &Path) -> Result<(), OpenError> {
+    Ok(())
 }
 
 /// Leaves the id of this process for whoever finds the directory locked.

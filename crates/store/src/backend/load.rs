@@ -36,7 +36,7 @@ pub(super) fn prepare(database: &Database, options: &StoreOptions) -> Result<Cou
     match format(database)? {
         None => create(database, options)?,
         Some(FORMAT) => {}
-        Some(OLDEST_FORMAT) => mark(database)?,
+        Some(OLDEST_FORMAT..FORMAT) => mark(database)?,
         Some(found) if found > FORMAT => {
             return Err(OpenError::Newer {
                 found,
@@ -99,7 +99,8 @@ fn create(database: &Database, options: &StoreOptions) -> Result<(), OpenError> 
     Ok(write().map_err(engine)?)
 }
 
-/// Tables of the older format are the same; its programs would not look for a log beside them.
+/// Tables of the older formats are the same; their programs would not look at the files beside
+/// them.
 fn mark(database: &Database) -> Result<(), OpenError> {
     let write = || {
         let transaction = database.begin_write()?;

@@ -146,6 +146,11 @@ impl Log {
         Ok(runs)
     }
 
+    /// The file that takes frames.
+    pub(super) fn active(&self) -> usize {
+        self.active
+    }
+
     /// Bytes of frames in the active file.
     pub(super) fn filled(&self) -> u64 {
         self.at

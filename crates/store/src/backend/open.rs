@@ -11,11 +11,12 @@ use super::load;
 use super::log::{Frame, Log, Run};
 use super::mover::Mover;
 use super::parts::Parts;
+use super::state::{STATE_FILE, State, StateFile};
 use super::storage::{Files, Length, Storage};
 use super::tables::{Counts, Limits, Move, Tables, check, engine, replay};
 use super::warm::Warm;
 use super::{Backend, Loaded, record};
-use crate::{Commit, DiskError, Durability, OpenError, StoreOptions};
+use crate::{Commit, DiskError, DiskFile, Durability, OpenError, StoreOptions};
 
 /// Everything is read from memory: the engine needs pages at hand only while it writes.
 const CACHE_BYTES: usize = 16 << 20;
@@ -28,12 +29,16 @@ const SPARSE_FACTOR: u64 = 4;
 /// Opens the files and reads everything.
 pub(super) fn open(options: &StoreOptions) -> Result<(Box<dyn Backend>, Loaded), OpenError> {
     let files = Files::open(&options.place)?;
+    let known = State::read(files.state.as_ref())?;
     let mut log = Log::new(files.log).map_err(DiskError::from)?;
     let reading = || read(files.tables, &files.tables_len, &mut log, options);
     // The engine may panic on a damaged file, which is no reason to take the process down.
     let (mut tables, parts, mut loaded) = catch_unwind(AssertUnwindSafe(reading))
         .map_err(|_| OpenError::Damaged("the engine cannot read it".to_owned()))??;
+    let mut state = go_on(files.state, known, &loaded, tables.counts())?;
     prepare(&mut tables, &mut loaded, options)?;
+    // From here on the tables have everything, and the log may be empty.
+    state.set_logs([false; 2])?;
     log.clear().map_err(DiskError::from)?;
     let reserved = tables.counts().reserved;
     let (mover, warm) = match options.commit {
@@ -47,6 +52,7 @@ pub(super) fn open(options: &StoreOptions) -> Result<(Box<dyn Backend>, Loaded),
         durability: options.durability,
         segment_bytes: options.segment_bytes,
         tables_len: files.tables_len,
+        state,
         warm,
         directory: files.directory,
     };
@@ -54,6 +60,36 @@ pub(super) fn open(options: &StoreOptions) -> Result<(Box<dyn Backend>, Loaded),
         Box::new(Ahead::new(log, mover, parts, reserved, settings)),
         loaded,
     ))
+}
+
+/// Goes on with the state file, which stores of older formats do not have.
+fn go_on(
+    file: Arc<dyn DiskFile>,
+    known: Option<State>,
+    loaded: &Loaded,
+    counts: &Counts,
+) -> Result<StateFile, OpenError> {
+    let uid = loaded.uid.to_string();
+    match known {
+        Some(state) if state.uid != uid => Err(OpenError::Foreign {
+            file: STATE_FILE.to_owned(),
+            expected: state.uid,
+            found: uid,
+        }),
+        Some(state) => Ok(StateFile::new(file, state)),
+        None => {
+            let state = StateFile::new(
+                file,
+                State {
+                    uid,
+                    mark: counts.mark,
+                    logs: [false; 2],
+                },
+            );
+            state.save()?;
+            Ok(state)
+        }
+    }
 }
 
 type Read = (Tables, Arc<Mutex<Parts>>, Loaded);

@@ -14,8 +14,9 @@ use super::row::{LogRow, ObjectRow, PartRow};
 use crate::{DiskError, OpenError};
 
 /// The format that this program writes, and the newest that it reads.
-pub(super) const FORMAT: u64 = 3;
-/// The oldest format that this program reads. It had no log beside the tables.
+pub(super) const FORMAT: u64 = 4;
+/// The oldest format that this program reads. It had no log beside the tables; the one after it
+/// had a log, but no state file that tells when one is missing.
 pub(super) const OLDEST_FORMAT: u64 = 2;
 
 /// Id of an object to its row.

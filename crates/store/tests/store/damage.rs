@@ -127,10 +127,10 @@ fn refused_with_format(format: u64) -> OpenError {
 
 #[tokio::test]
 async fn data_of_another_format_is_refused() {
-    let newer = refused_with_format(4);
+    let newer = refused_with_format(5);
     assert_eq!(
         newer.to_string(),
-        "data has format 4, this program reads formats up to 3"
+        "data has format 5, this program reads formats up to 4"
     );
     let older = refused_with_format(1);
     assert_eq!(
@@ -140,18 +140,26 @@ async fn data_of_another_format_is_refused() {
 }
 
 #[tokio::test]
-async fn data_of_the_format_before_is_taken_over() {
+async fn data_of_the_formats_before_is_taken_over() {
+    for format in [2, 3] {
+        take_over(format).await;
+    }
+}
+
+async fn take_over(format: u64) {
     let dir = tempfile::tempdir().unwrap();
     let options = StoreOptions::directory(Env::seeded(1), dir.path());
     let store = Store::open(options.clone()).unwrap();
     put(&store, &pods(), "a", 1).await;
     drop(store);
-    mark(dir.path(), 2);
+    mark(dir.path(), format);
+    // They had no state file.
+    std::fs::remove_file(dir.path().join("store.state")).unwrap();
     drop(Store::open(options.clone()).unwrap());
     let database = Database::open(dir.path().join("store.redb")).unwrap();
     let transaction = database.begin_read().unwrap();
     let numbers = transaction.open_table(NUMBERS).unwrap();
-    assert_eq!(numbers.get("format").unwrap().unwrap().value(), 3);
+    assert_eq!(numbers.get("format").unwrap().unwrap().value(), 4);
     drop((numbers, transaction, database));
     let store = Store::open(options).unwrap();
     assert_eq!(content(&store.snapshot(&pods())), [("a".to_owned(), 1)]);

@@ -7,6 +7,7 @@ mod crash;
 mod damage;
 mod expiry;
 mod kill;
+mod missing;
 mod model;
 mod parts;
 mod reopened;
