@@ -15,6 +15,8 @@ use rcgen::{
 };
 use windlass_core::{Env, Time};
 
+use crate::private_file;
+
 /// How long certificates are good for. They belong to one directory on one machine.
 const VALID_DAYS: i64 = 3650;
 const DAY_SECONDS: i64 = 24 * 60 * 60;
@@ -40,6 +42,15 @@ pub enum CertificateError {
     /// A key or certificate could not be made, or one on disk could not be read as such.
     #[error("cannot make certificates")]
     Make(#[from] rcgen::Error),
+    /// The key of the authority is gone while its certificate is there.
+    #[error(
+        "{key} is missing, but ca.crt is there: put {key} back, or remove ca.crt as well to make a \
+         new authority, which clients have to be told", key = .path.display()
+    )]
+    MissingKey {
+        /// The file of the key.
+        path: PathBuf,
+    },
     /// A file could not be read or written.
     #[error("cannot use {}", .path.display())]
     File {
@@ -80,17 +91,7 @@ impl Certificates {
     /// The certificates in a directory, made if they are not there. The serving certificate is
     /// made anew at each start, because the names it is for may change.
     pub fn in_directory(dir: &Path, hosts: &[String], env: &Env) -> Result<Self, CertificateError> {
-        let authority = Identity {
-            certificate: read_optional(&dir.join("ca.crt"))?,
-            key: read_optional(&dir.join("ca.key"))?,
-        };
-        let authority = if authority.certificate.is_empty() || authority.key.is_empty() {
-            let authority = make_authority(env)?;
-            write_authority(dir, &authority)?;
-            authority
-        } else {
-            authority
-        };
+        let authority = authority_in(dir, env)?;
         Self::signed_by(&authority, hosts, env)
     }
 
@@ -190,6 +191,41 @@ fn sign(
     })
 }
 
+/// The authority of a directory, made if there is none. Its certificate can be made again from
+/// its key; a certificate without its key is an error, because clients trust that one.
+fn authority_in(dir: &Path, env: &Env) -> Result<Identity, CertificateError> {
+    let (key_path, path) = (dir.join("ca.key"), dir.join("ca.crt"));
+    let (key, certificate) = (read_key(&key_path)?, read_optional(&path)?);
+    let (key, is_new) = match (key.is_empty(), certificate.is_empty()) {
+        (false, false) => return Ok(Identity { certificate, key }),
+        (false, true) => (KeyPair::from_pem(&key)?, false),
+        (true, false) => return Err(CertificateError::MissingKey { path: key_path }),
+        (true, true) => (KeyPair::generate()?, true),
+    };
+    let authority = Identity {
+        certificate: authority_params(env)?.self_signed(&key)?.pem(),
+        key: key.serialize_pem(),
+    };
+    if is_new {
+        let effect = "clients that know the old authority need the new kubeconfig";
+        private_file::warn_of_new_key(&key_path, effect);
+        create(&key_path, &authority.key)?;
+    }
+    // After its key: a crash in between leaves the key, which is enough.
+    create(&path, &authority.certificate)?;
+    Ok(authority)
+}
+
+fn read_key(path: &Path) -> Result<String, CertificateError> {
+    let fail = |source| CertificateError::File {
+        path: path.to_owned(),
+        source,
+    };
+    let bytes = private_file::read_key(path).map_err(fail)?;
+    String::from_utf8(bytes.unwrap_or_default())
+        .map_err(|_| fail(io::ErrorKind::InvalidData.into()))
+}
+
 fn read_optional(path: &Path) -> Result<String, CertificateError> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(text),
@@ -201,23 +237,34 @@ fn read_optional(path: &Path) -> Result<String, CertificateError> {
     }
 }
 
-/// Keeps an authority. Both files are on their way to the disk at once.
-fn write_authority(dir: &Path, authority: &Identity) -> Result<(), CertificateError> {
-    std::thread::scope(|scope| {
-        let key = scope.spawn(|| write_private(&dir.join("ca.key"), &authority.key));
-        let certificate = write_private(&dir.join("ca.crt"), &authority.certificate);
-        let key = key.join().unwrap_or_else(|_| {
-            let source = io::Error::other("writing panicked");
-            let path = dir.join("ca.key");
-            Err(CertificateError::File { path, source })
-        });
-        key.and(certificate)
-    })
-}
-
-fn write_private(path: &Path, text: &str) -> Result<(), CertificateError> {
-    crate::private_file::write(path, text.as_bytes()).map_err(|source| CertificateError::File {
+fn create(path: &Path, text: &str) -> Result<(), CertificateError> {
+    private_file::create_key(path, text.as_bytes()).map_err(|source| CertificateError::File {
         path: path.to_owned(),
         source,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_authority_key_is_an_error_and_a_missing_certificate_is_made_again() {
+        let (dir, env) = (tempfile::tempdir().unwrap(), Env::seeded(1));
+        let first = Certificates::in_directory(dir.path(), &[], &env).unwrap();
+        let key = dir.path().join("ca.key");
+        let text = fs::read_to_string(&key).unwrap();
+        fs::remove_file(&key).unwrap();
+        let refused = Certificates::in_directory(dir.path(), &[], &env).unwrap_err();
+        assert!(refused.to_string().starts_with(key.to_str().unwrap()));
+        assert!(!key.exists(), "no other key was made in its place");
+
+        create(&key, &text).unwrap();
+        let again = Certificates::in_directory(dir.path(), &[], &env).unwrap();
+        assert_eq!(again.authority, first.authority);
+        // A crash at the first start may leave the key alone.
+        fs::remove_file(dir.path().join("ca.crt")).unwrap();
+        Certificates::in_directory(dir.path(), &[], &env).unwrap();
+        assert_eq!(fs::read_to_string(&key).unwrap(), text);
+    }
 }

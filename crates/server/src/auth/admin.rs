@@ -11,13 +11,18 @@ use crate::private_file;
 /// the server.
 pub(crate) fn admin_token(dir: &Path, env: &Env) -> io::Result<String> {
     let path = dir.join("admin.token");
-    match std::fs::read_to_string(&path) {
-        Ok(text) if !text.trim().is_empty() => return Ok(text.trim().to_owned()),
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
+    let known = private_file::read_key(&path)?;
+    let is_there = known.is_some();
+    let known = String::from_utf8(known.unwrap_or_default()).map_err(io::Error::other)?;
+    if !known.trim().is_empty() {
+        return Ok(known.trim().to_owned());
+    }
+    if is_there {
+        // Emptied on purpose, to have a new one.
+        std::fs::remove_file(&path)?;
     }
     let token = fresh_token(env);
-    private_file::write(&path, token.as_bytes())?;
+    private_file::create_key(&path, token.as_bytes())?;
     Ok(token)
 }
 

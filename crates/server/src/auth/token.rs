@@ -13,6 +13,7 @@ use ring::signature::{
 use windlass_core::{Doc, Env, ParseOptions, doc};
 
 use super::User;
+use crate::private_file;
 use crate::storage::Storage;
 
 /// Who issues the tokens, and whom they are for unless the request says otherwise.
@@ -56,14 +57,16 @@ impl Signer {
     /// The signer of a data directory; its key is made at the first start.
     pub(crate) fn in_directory(dir: &Path, env: &Env) -> Result<Self, SignerError> {
         let path = dir.join("sa.key");
-        let pkcs8 = match std::fs::read(&path) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+        let pkcs8 = match private_file::read_key(&path)? {
+            Some(bytes) => bytes,
+            None => {
+                let effect =
+                    "service account tokens that were issued before are not valid any more";
+                private_file::warn_of_new_key(&path, effect);
                 let bytes = generate()?;
-                crate::private_file::write(&path, &bytes)?;
+                private_file::create_key(&path, &bytes)?;
                 bytes
             }
-            Err(error) => return Err(error.into()),
         };
         Self::from_pkcs8(&pkcs8, env)
     }
