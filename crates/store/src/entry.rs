@@ -21,7 +21,11 @@ enum Content {
     Unread(Box<Unread>),
 }
 
-type Unread = LazyLock<Doc, Box<dyn FnOnce() -> Doc + Send + Sync>>;
+struct Unread {
+    doc: LazyLock<Doc, Box<dyn FnOnce() -> Doc + Send + Sync>>,
+    /// The length of its row on the disk.
+    packed_len: usize,
+}
 
 impl Entry {
     /// The state that a write makes: the document is stamped with the revision.
@@ -37,9 +41,11 @@ impl Entry {
     pub(crate) fn unread(
         key: Key,
         revision: u64,
+        packed_len: usize,
         read: impl FnOnce() -> Doc + Send + Sync + 'static,
     ) -> Arc<Self> {
-        let unread = LazyLock::new(Box::new(read) as Box<_>);
+        let doc = LazyLock::new(Box::new(read) as Box<_>);
+        let unread = Unread { doc, packed_len };
         Arc::new(Self {
             key,
             revision,
@@ -56,7 +62,20 @@ impl Entry {
     pub fn doc(&self) -> &Doc {
         match &self.content {
             Content::Known(doc) => doc,
-            Content::Unread(unread) => unread,
+            Content::Unread(unread) => &unread.doc,
+        }
+    }
+
+    /// Bytes of memory that this state holds and the next one does not: an upper bound. A state
+    /// from the disk counts with its row, because it may not have been put together yet.
+    pub(crate) fn bytes_beyond(&self, next: Option<&Self>) -> usize {
+        let newer = match next.map(|next| &next.content) {
+            Some(Content::Known(doc)) => Some(doc),
+            Some(Content::Unread(_)) | None => None,
+        };
+        match &self.content {
+            Content::Known(doc) => doc.bytes_beyond(newer),
+            Content::Unread(unread) => unread.packed_len,
         }
     }
 

@@ -9,6 +9,9 @@ use windlass_core::Key;
 
 use crate::Entry;
 
+/// Bytes of an event without its documents, and of the state that it made.
+const EVENT_BYTES: u64 = 256;
+
 /// One write to one object, shared by all watchers.
 pub struct Event {
     /// The new state; for a deletion the last state, stamped with the revision of the deletion.
@@ -83,6 +86,15 @@ impl Event {
             Attachment::Kept(kept) => kept.clone().downcast().unwrap_or_default(),
             Attachment::Retired => Arc::default(),
         }
+    }
+
+    /// Bytes of memory that are held for this event alone: an upper bound. A history of events
+    /// whose states replace each other holds no more than their sum.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        let next = (self.kind == EventKind::Put).then_some(&*self.entry);
+        let previous = self.previous.as_ref();
+        let held = previous.map_or(0, |previous| previous.bytes_beyond(next));
+        EVENT_BYTES + held as u64
     }
 
     /// Forgets the attachment for good.

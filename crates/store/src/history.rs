@@ -13,28 +13,71 @@ const ATTACHED_LIMIT: usize = 256;
 #[derive(Debug)]
 pub(crate) struct History {
     /// Oldest first, revisions strictly increasing, all above `floor`.
-    events: VecDeque<Arc<Event>>,
+    events: VecDeque<Held>,
     /// The position of the first event; positions count all events ever pushed.
     start: u64,
     /// No event of this revision or below is kept, and every event above is.
     floor: u64,
-    /// Events kept at most.
-    limit: usize,
+    /// Bytes of all events ever pushed.
+    pushed_bytes: u64,
+    limits: HistoryLimits,
+}
+
+/// How much of the past is kept of one resource.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HistoryLimits {
+    /// Events at most.
+    pub(crate) events: usize,
+    /// Bytes at most that are held for events alone.
+    pub(crate) bytes: u64,
+}
+
+/// An event, and how many bytes were pushed before it.
+#[derive(Debug)]
+struct Held {
+    event: Arc<Event>,
+    bytes_before: u64,
 }
 
 impl History {
     /// An empty history of a resource of which nothing is known up to `floor`.
-    pub(crate) fn new(floor: u64, limit: usize) -> Self {
+    pub(crate) fn new(floor: u64, limits: HistoryLimits) -> Self {
         Self {
             events: VecDeque::new(),
             start: 0,
             floor,
-            limit,
+            pushed_bytes: 0,
+            limits,
         }
     }
 
     pub(crate) fn len(&self) -> usize {
         self.events.len()
+    }
+
+    /// Bytes that are held for events alone.
+    pub(crate) fn bytes(&self) -> u64 {
+        let first = self.events.front().map(|held| held.bytes_before);
+        self.pushed_bytes - first.unwrap_or(self.pushed_bytes)
+    }
+
+    /// Bytes of all events ever pushed up to this revision, which is not older than the history.
+    pub(crate) fn pushed_bytes_at(&self, revision: u64) -> u64 {
+        let later = |held: &Held| held.event.revision() <= revision;
+        let index = self.events.partition_point(later);
+        self.events
+            .get(index)
+            .map_or(self.pushed_bytes, |held| held.bytes_before)
+    }
+
+    /// Bytes that may be held for events alone.
+    pub(crate) fn bytes_limit(&self) -> u64 {
+        self.limits.bytes
+    }
+
+    /// Bytes of all events ever pushed.
+    pub(crate) fn pushed_bytes(&self) -> u64 {
+        self.pushed_bytes
     }
 
     /// The oldest revision after which all events are known.
@@ -47,21 +90,37 @@ impl History {
         self.start + self.events.len() as u64
     }
 
-    /// Appends an event and returns the one that had to go for it.
-    pub(crate) fn push(&mut self, event: Arc<Event>) -> Option<Arc<Event>> {
+    /// Appends an event that holds so many bytes, and returns those that had to go for it. The
+    /// newest event stays, however large.
+    pub(crate) fn push(&mut self, event: Arc<Event>, bytes: u64) -> Vec<Arc<Event>> {
         let newest = self
             .events
             .back()
-            .map_or(self.floor, |event| event.revision());
+            .map_or(self.floor, |held| held.event.revision());
         assert!(newest < event.revision(), "revisions only grow");
-        self.events.push_back(event);
+        self.events.push_back(Held {
+            event,
+            bytes_before: self.pushed_bytes,
+        });
+        self.pushed_bytes += bytes;
         if let Some(late) = self.events.len().checked_sub(ATTACHED_LIMIT + 1) {
-            self.events[late].retire();
+            self.events[late].event.retire();
         }
-        if self.events.len() > self.limit {
-            self.pop()
-        } else {
-            None
+        let mut dropped = Vec::new();
+        while self.events.len() > self.limits.events || self.bytes() > self.limits.bytes {
+            match self.drop_oldest() {
+                Some(event) => dropped.push(event),
+                None => break,
+            }
+        }
+        dropped
+    }
+
+    /// Drops the oldest event, unless it is the newest as well.
+    pub(crate) fn drop_oldest(&mut self) -> Option<Arc<Event>> {
+        match self.events.len() {
+            0 | 1 => None,
+            _ => self.pop(),
         }
     }
 
@@ -71,7 +130,7 @@ impl History {
         while self
             .events
             .front()
-            .is_some_and(|event| event.revision() <= revision)
+            .is_some_and(|held| held.event.revision() <= revision)
         {
             dropped.extend(self.pop());
         }
@@ -87,7 +146,7 @@ impl History {
     pub(crate) fn position_after(&self, revision: u64) -> u64 {
         let index = self
             .events
-            .partition_point(|event| event.revision() <= revision);
+            .partition_point(|held| held.event.revision() <= revision);
         self.start + index as u64
     }
 
@@ -97,11 +156,12 @@ impl History {
         position: u64,
     ) -> Option<impl DoubleEndedIterator<Item = &Arc<Event>>> {
         let index = usize::try_from(position.checked_sub(self.start)?).ok()?;
-        (index <= self.events.len()).then(|| self.events.range(index..))
+        let events = |index| self.events.range(index..).map(|held| &held.event);
+        (index <= self.events.len()).then(|| events(index))
     }
 
     fn pop(&mut self) -> Option<Arc<Event>> {
-        let event = self.events.pop_front()?;
+        let event = self.events.pop_front()?.event;
         self.start += 1;
         self.floor = event.revision();
         Some(event)

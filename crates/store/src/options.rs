@@ -10,6 +10,10 @@ use crate::{Disk, OpenError, backend};
 
 /// Events kept per resource for watches and past snapshots.
 const HISTORY_LIMIT: usize = 16_384;
+/// Bytes of memory for the events and past snapshots of one resource.
+const HISTORY_BYTES_LIMIT: u64 = 64 << 20;
+/// Bytes of memory for the events of all resources together.
+const HISTORY_TOTAL_BYTES_LIMIT: u64 = 128 << 20;
 /// Kube-apiserver compacts every five minutes to where it was five minutes before.
 const HISTORY_AGE: Duration = Duration::from_secs(300);
 /// Snapshots kept per resource for lists that are read in pages.
@@ -34,6 +38,11 @@ pub struct StoreOptions {
     pub env: Env,
     /// Events kept per resource, and rows kept on disk to refill them after a restart.
     pub history_limit: usize,
+    /// Bytes of memory that may be held for the events of one resource alone, and since a past
+    /// snapshot of it was taken. What is too much goes early: older watches have to list again.
+    pub history_bytes_limit: u64,
+    /// Bytes of memory that may be held for the events of all resources.
+    pub history_total_bytes_limit: u64,
     /// Events older than this may go at the next sweep, events younger stay within the limit.
     pub history_age: Duration,
     /// Past snapshots kept per resource.
@@ -91,6 +100,8 @@ impl StoreOptions {
             commit: Commit::Thread,
             env,
             history_limit: HISTORY_LIMIT,
+            history_bytes_limit: HISTORY_BYTES_LIMIT,
+            history_total_bytes_limit: HISTORY_TOTAL_BYTES_LIMIT,
             history_age: HISTORY_AGE,
             snapshot_limit: SNAPSHOT_LIMIT,
             pending_limit: PENDING_LIMIT,

@@ -64,7 +64,7 @@ impl Shared {
         };
         Self {
             uid: loaded.uid.clone(),
-            visible: RwLock::new(Visible::new(loaded, options.history_limit)),
+            visible: RwLock::new(Visible::new(loaded, &options)),
             sequencer: Mutex::new(sequencer),
             work: Condvar::new(),
             room: Arc::new(Semaphore::new(options.pending_limit)),
@@ -200,9 +200,14 @@ impl Shared {
     fn publish(&self, writes: &[Write]) {
         let mut garbage = Garbage::new();
         let mut wakes: Vec<Arc<Notify>> = Vec::new();
+        // Before the lock is taken: large objects take a while.
+        let held: Vec<u64> = writes
+            .iter()
+            .map(|write| write.event.held_bytes())
+            .collect();
         let mut visible = self.visible.write();
-        for write in writes {
-            let wake = visible.publish(write, &mut garbage);
+        for (write, bytes) in writes.iter().zip(held) {
+            let wake = visible.publish(write, bytes, &mut garbage);
             if !wakes.iter().any(|known| Arc::ptr_eq(known, wake)) {
                 wakes.push(wake.clone());
             }

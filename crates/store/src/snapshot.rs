@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::history::History;
 use crate::map::{Map, Range};
 use crate::{Entry, Event};
 
@@ -114,8 +115,19 @@ impl<'a> Iterator for Entries<'a> {
 /// Past snapshots of one resource that lists still read page by page.
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
-    /// Least recently used first, with the time of last use.
-    snapshots: VecDeque<(Duration, Snapshot)>,
+    /// Least recently used first.
+    snapshots: VecDeque<KeptSnapshot>,
+}
+
+/// A snapshot that is kept.
+#[derive(Debug)]
+struct KeptSnapshot {
+    /// The time of last use.
+    used: Duration,
+    /// Bytes of all events of the resource up to the revision of the snapshot. What came since is
+    /// no less than what the snapshot alone still holds.
+    bytes_at: u64,
+    snapshot: Snapshot,
 }
 
 impl Kept {
@@ -124,7 +136,7 @@ impl Kept {
     }
 
     pub(crate) fn get(&self, revision: u64) -> Option<&Snapshot> {
-        let kept = self.snapshots.iter().map(|(_, snapshot)| snapshot);
+        let kept = self.snapshots.iter().map(|kept| &kept.snapshot);
         kept.rev().find(|snapshot| snapshot.revision == revision)
     }
 
@@ -134,27 +146,43 @@ impl Kept {
         snapshot: Snapshot,
         now: Duration,
         limit: usize,
+        history: &History,
     ) -> Vec<Snapshot> {
-        self.snapshots
-            .retain(|(_, kept)| kept.revision != snapshot.revision);
-        self.snapshots.push_back((now, snapshot));
+        let is_same = |kept: &KeptSnapshot| kept.snapshot.revision == snapshot.revision;
+        let known = self.snapshots.iter().find(|kept| is_same(kept));
+        let bytes_at = known.map_or_else(
+            || history.pushed_bytes_at(snapshot.revision),
+            |known| known.bytes_at,
+        );
+        self.snapshots.retain(|kept| !is_same(kept));
+        self.snapshots.push_back(KeptSnapshot {
+            used: now,
+            bytes_at,
+            snapshot,
+        });
         let excess = self.snapshots.len().saturating_sub(limit);
-        self.snapshots
-            .drain(..excess)
-            .map(|(_, snapshot)| snapshot)
-            .collect()
+        let gone = self.snapshots.drain(..excess);
+        gone.map(|kept| kept.snapshot).collect()
     }
 
     /// Drops what was not used since `time` and returns it.
     pub(crate) fn trim(&mut self, time: Duration) -> Vec<Snapshot> {
-        let stale = self
-            .snapshots
-            .iter()
-            .take_while(|(used, _)| *used < time)
-            .count();
-        self.snapshots
-            .drain(..stale)
-            .map(|(_, snapshot)| snapshot)
-            .collect()
+        let stale = self.snapshots.iter().take_while(|kept| kept.used < time);
+        let stale = stale.count();
+        let gone = self.snapshots.drain(..stale);
+        gone.map(|kept| kept.snapshot).collect()
+    }
+
+    /// Drops the snapshots since which more was replaced than a history may hold, and returns
+    /// them.
+    pub(crate) fn trim_bytes(&mut self, history: &History) -> Vec<Snapshot> {
+        let limit = history.bytes_limit();
+        let is_heavy = |kept: &KeptSnapshot| history.pushed_bytes() - kept.bytes_at > limit;
+        let mut gone = Vec::new();
+        // In the usual case there is none, and this runs at every write.
+        while let Some(index) = self.snapshots.iter().position(is_heavy) {
+            gone.extend(self.snapshots.remove(index).map(|kept| kept.snapshot));
+        }
+        gone
     }
 }

@@ -11,6 +11,8 @@ pub struct Stats {
     pub compacted: u64,
     /// Writes and barriers that wait for the committer.
     pub queued: usize,
+    /// Bytes of memory that are held for watches alone, at most.
+    pub history_bytes: u64,
     /// Bytes on disk after the last commit; zero in memory.
     pub disk_bytes: u64,
     /// Each resource, in order.
@@ -26,6 +28,8 @@ pub struct ResourceStats {
     pub objects: usize,
     /// Events in the history.
     pub events: usize,
+    /// Bytes of memory that are held for these events alone, at most.
+    pub history_bytes: u64,
     /// The oldest revision that can be watched from.
     pub oldest: u64,
     /// Past snapshots kept for paged lists.

@@ -14,7 +14,7 @@ use crate::backend::{self, Backend};
 use crate::expiry::Lease;
 use crate::sequencer::{Failure, Status};
 use crate::shared::{Refusal, Shared, Staged};
-use crate::visible::Garbage;
+use crate::visible::{Garbage, Shelf};
 use crate::{
     Change, Commit, DiskError, Entry, OpenError, Outcome, Place, Resource, ResourceStats,
     RevisionError, Snapshot, Stats, StoreOptions, Watch, WriteError, committer,
@@ -136,8 +136,8 @@ impl Store {
         let options = &self.shared().options;
         let now = options.env.elapsed();
         let mut visible = self.shared().visible.write();
-        let kept = &mut visible.shelf_mut(resource).kept;
-        let gone = kept.keep(snapshot.clone(), now, options.snapshot_limit);
+        let Shelf { kept, history, .. } = visible.shelf_mut(resource);
+        let gone = kept.keep(snapshot.clone(), now, options.snapshot_limit, history);
         drop(visible);
         drop(gone);
     }
@@ -223,6 +223,7 @@ impl Store {
                 resource: resource.clone(),
                 objects: shelf.map.len(),
                 events: shelf.history.len(),
+                history_bytes: shelf.history.bytes(),
                 oldest: shelf.history.floor(),
                 snapshots: shelf.kept.len(),
             });
@@ -230,6 +231,7 @@ impl Store {
             revision: visible.revision(),
             compacted: visible.floor(),
             queued,
+            history_bytes: visible.history_bytes(),
             disk_bytes: self.shared().disk_bytes.load(Ordering::Relaxed),
             resources: resources.collect(),
         }

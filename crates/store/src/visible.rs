@@ -10,10 +10,10 @@ use windlass_core::Key;
 
 use crate::backend::{Loaded, Write};
 use crate::expiry::{Lease, Leases};
-use crate::history::History;
+use crate::history::{History, HistoryLimits};
 use crate::map::Map;
 use crate::snapshot::Kept;
-use crate::{Entry, Event, EventKind, Resource, RevisionError, Snapshot};
+use crate::{Entry, Event, EventKind, Resource, RevisionError, Snapshot, StoreOptions};
 
 /// Marks per age of the history: how much longer than asked an event may stay.
 const MARKS_PER_AGE: u32 = 5;
@@ -34,8 +34,12 @@ pub(crate) struct Visible {
     marks: VecDeque<(Duration, u64)>,
     /// Set once, when the store closes: watches end.
     pub(crate) is_closed: bool,
-    /// Events per resource at most.
-    history_limit: usize,
+    /// What is kept of each resource.
+    limits: HistoryLimits,
+    /// Bytes that are held for events of all resources.
+    history_bytes: u64,
+    /// Bytes that may be held for events of all resources.
+    history_bytes_limit: u64,
 }
 
 /// One resource.
@@ -53,10 +57,10 @@ pub(crate) struct Shelf {
 pub(crate) type Garbage = Vec<Box<dyn Any + Send>>;
 
 impl Shelf {
-    fn new(floor: u64, history_limit: usize) -> Self {
+    fn new(floor: u64, limits: HistoryLimits) -> Self {
         Self {
             map: Map::default(),
-            history: History::new(floor, history_limit),
+            history: History::new(floor, limits),
             kept: Kept::default(),
             wake: Arc::default(),
         }
@@ -65,7 +69,7 @@ impl Shelf {
 
 impl Visible {
     /// The state that the disk held.
-    pub(crate) fn new(loaded: Loaded, history_limit: usize) -> Self {
+    pub(crate) fn new(loaded: Loaded, options: &StoreOptions) -> Self {
         let mut visible = Self {
             revision: loaded.revision,
             floor: loaded.floor,
@@ -73,13 +77,19 @@ impl Visible {
             leases: Leases::default(),
             marks: VecDeque::new(),
             is_closed: false,
-            history_limit,
+            limits: HistoryLimits {
+                events: options.history_limit,
+                bytes: options.history_bytes_limit,
+            },
+            history_bytes: 0,
+            history_bytes_limit: options.history_total_bytes_limit,
         };
         for (resource, entries) in loaded.objects {
             visible.shelf_mut(&resource).map = Map::from_sorted(entries);
         }
         for (resource, event) in loaded.events {
-            visible.shelf_mut(&resource).history.push(event);
+            let bytes = event.held_bytes();
+            visible.remember(&resource, event, bytes, &mut Garbage::new());
         }
         for lease in loaded.leases {
             visible.leases.add(lease);
@@ -93,6 +103,11 @@ impl Visible {
 
     pub(crate) fn floor(&self) -> u64 {
         self.floor
+    }
+
+    /// Bytes that are held for events of all resources.
+    pub(crate) fn history_bytes(&self) -> u64 {
+        self.history_bytes
     }
 
     pub(crate) fn shelves(&self) -> &BTreeMap<Resource, Shelf> {
@@ -142,7 +157,7 @@ impl Visible {
     /// The shelf of a resource, which is made if there is none.
     pub(crate) fn shelf_mut(&mut self, resource: &Resource) -> &mut Shelf {
         if !self.shelves.contains_key(resource) {
-            let shelf = Shelf::new(self.floor, self.history_limit);
+            let shelf = Shelf::new(self.floor, self.limits);
             self.shelves.insert(resource.clone(), shelf);
         }
         self.shelves
@@ -150,8 +165,13 @@ impl Visible {
             .expect("invariant: the shelf was just made")
     }
 
-    /// Makes one durable write visible.
-    pub(crate) fn publish(&mut self, write: &Write, garbage: &mut Garbage) -> &Arc<Notify> {
+    /// Makes one durable write visible, whose event holds so many bytes.
+    pub(crate) fn publish(
+        &mut self,
+        write: &Write,
+        bytes: u64,
+        garbage: &mut Garbage,
+    ) -> &Arc<Notify> {
         let Write {
             resource,
             event,
@@ -180,10 +200,46 @@ impl Visible {
             event.previous.as_ref().map(|entry| entry.revision),
             "a write was decided on the state that it replaces",
         );
-        if let Some(gone) = shelf.history.push(event.clone()) {
+        self.remember(resource, event.clone(), bytes, garbage);
+        &self.shelf_mut(resource).wake
+    }
+
+    /// Appends an event to the history of its resource, and forgets what is too much.
+    fn remember(
+        &mut self,
+        resource: &Resource,
+        event: Arc<Event>,
+        bytes: u64,
+        garbage: &mut Garbage,
+    ) {
+        let shelf = self.shelf_mut(resource);
+        let before = shelf.history.bytes();
+        let gone = shelf.history.push(event, bytes);
+        if !gone.is_empty() {
             garbage.push(Box::new(gone));
         }
-        &shelf.wake
+        let after = shelf.history.bytes();
+        let heavy = shelf.kept.trim_bytes(&shelf.history);
+        if !heavy.is_empty() {
+            garbage.push(Box::new(heavy));
+        }
+        self.history_bytes = self.history_bytes + after - before;
+        while self.history_bytes > self.history_bytes_limit {
+            let Some(gone) = self.forget_largest() else {
+                return;
+            };
+            garbage.push(Box::new(gone));
+        }
+    }
+
+    /// Drops the oldest event of the resource whose history takes most memory.
+    fn forget_largest(&mut self) -> Option<Arc<Event>> {
+        let histories = self.shelves.values_mut().map(|shelf| &mut shelf.history);
+        let largest = histories.max_by_key(|history| history.bytes())?;
+        let before = largest.bytes();
+        let gone = largest.drop_oldest();
+        self.history_bytes -= before - largest.bytes();
+        gone
     }
 
     /// Forgets events and snapshots older than `age`; returns the new floor if it rose.
@@ -200,7 +256,9 @@ impl Visible {
         for shelf in self.shelves.values_mut() {
             garbage.push(Box::new(shelf.kept.trim(now.saturating_sub(age))));
             if let Some(floor) = floor {
+                let before = shelf.history.bytes();
                 garbage.push(Box::new(shelf.history.trim(floor)));
+                self.history_bytes -= before - shelf.history.bytes();
             }
         }
         floor

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{Doc, Repr};
+use super::{Doc, Repr, Str};
 
 /// Adds up the memory of documents; a node that was seen before costs nothing more.
 ///
@@ -71,5 +71,58 @@ impl Footprint {
             self.bytes += bytes;
         }
         is_new
+    }
+}
+
+impl Doc {
+    /// The memory in bytes that this document holds and `newer` does not, at the cost of the
+    /// difference: an upper bound, in which a part counts as often as it is used. Values are
+    /// compared with those in the same place; what is equal is one node in memory.
+    ///
+    /// ```
+    /// use windlass_core::doc;
+    /// let text = "a text that is long enough for a node of its own".repeat(20);
+    /// let old = doc!({ "data": { "a": (&text), "b": "1" } });
+    /// let new = old.with("/data/b", "2")?;
+    /// assert!(old.bytes_beyond(Some(&new)) < text.len());
+    /// assert!(old.bytes_beyond(None) > text.len());
+    /// assert_eq!(old.bytes_beyond(Some(&old)), 0);
+    /// # Ok::<(), windlass_core::EditError>(())
+    /// ```
+    #[must_use]
+    pub fn bytes_beyond(&self, newer: Option<&Self>) -> usize {
+        if newer.is_some_and(|newer| newer == self) {
+            return 0;
+        }
+        match &self.0 {
+            Repr::Null
+            | Repr::Bool(_)
+            | Repr::Int(_)
+            | Repr::UInt(_)
+            | Repr::Float(_)
+            | Repr::Short(_) => 0,
+            Repr::Str(text) => text.node_bytes(),
+            Repr::Array(array) => {
+                let item = |(index, item): (usize, &Self)| {
+                    item.bytes_beyond(newer.and_then(|newer| newer.item(index)))
+                };
+                array.node_bytes() + array.iter().enumerate().map(item).sum::<usize>()
+            }
+            Repr::Object(object) => {
+                let other = newer.and_then(Self::as_object);
+                let shape = object.shape();
+                let is_new = other.is_none_or(|other| other.shape() != shape);
+                let keys = match is_new {
+                    true => {
+                        shape.node_bytes() + shape.keys().iter().map(Str::node_bytes).sum::<usize>()
+                    }
+                    false => 0,
+                };
+                let field = |(key, value): (&Str, &Self)| {
+                    value.bytes_beyond(other.and_then(|other| other.get(key.as_str())))
+                };
+                object.node_bytes() + keys + object.iter().map(field).sum::<usize>()
+            }
+        }
     }
 }

@@ -37,7 +37,7 @@ impl Source {
         let count = |number| *uses.entry(number).or_default() += 1;
         self.checker.doc(packed, count).ok()?;
         let (unpacker, packed) = (self.unpacker.clone(), Box::<[u8]>::from(packed));
-        Some(Entry::unread(key, revision, move || {
+        Some(Entry::unread(key, revision, packed.len(), move || {
             let unpacker = unpacker.get();
             let unpacker = unpacker.expect("invariant: parts are read before the store is open");
             unpacker

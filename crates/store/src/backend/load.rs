@@ -280,7 +280,7 @@ impl<'a> Reading<'a> {
             }
             (true, None, Some(previous)) => {
                 let before = previous.clone();
-                let last = Entry::unread(key, revision, move || stamp(before.doc(), revision));
+                let last = Entry::unread(key, revision, 0, move || stamp(before.doc(), revision));
                 Event::new(EventKind::Delete, last, Some(previous))
             }
             _ => return None,
