@@ -7,6 +7,7 @@ mod load;
 mod log;
 mod mover;
 mod open;
+mod overlay;
 mod parts;
 mod record;
 mod row;
@@ -31,16 +32,50 @@ pub(crate) struct Write {
     pub(crate) expiry: Option<Expiry>,
 }
 
-/// Keeps writes. There is one caller at a time; an error is final.
+/// Keeps writes. There is one caller at a time; an error is final, unless it says otherwise.
 pub(crate) trait Backend: Send {
     /// Makes all of these writes durable, or none.
-    fn commit(&mut self, writes: &[Write]) -> Result<(), DiskError>;
+    fn commit(&mut self, writes: &[Write]) -> Result<(), CommitError>;
+
+    /// Looks whether there is space again, after there was none.
+    fn regain_space(&mut self) -> Result<(), DiskError> {
+        Ok(())
+    }
+
+    /// Starts to give back what deletions have freed, instead of waiting for more to do.
+    fn flush(&mut self) -> Result<(), DiskError> {
+        Ok(())
+    }
 
     /// Forgets how objects came to be what they were at revision `floor`.
     fn compact(&mut self, floor: u64) -> Result<(), DiskError>;
 
     /// Bytes taken on disk.
-    fn bytes(&self) -> u64;
+    fn bytes(&self) -> DiskBytes;
+}
+
+/// A commit was not made, or is not known to be.
+#[derive(Clone, Debug)]
+pub(crate) enum CommitError {
+    /// There was no space, and nothing of it was written.
+    NoSpace(DiskError),
+    /// It failed half way.
+    Failed(DiskError),
+}
+
+impl From<DiskError> for CommitError {
+    fn from(error: DiskError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// Bytes on disk.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct DiskBytes {
+    /// Of all files.
+    pub(crate) files: u64,
+    /// Of the objects and the history in them.
+    pub(crate) used: u64,
 }
 
 /// What a backend holds when it is opened.
@@ -58,6 +93,8 @@ pub(crate) struct Loaded {
     pub(crate) events: Vec<(Resource, Arc<Event>)>,
     /// What has a time to live.
     pub(crate) leases: Vec<Lease>,
+    /// Why nothing may be written.
+    pub(crate) read_only: Option<DiskError>,
 }
 
 impl Loaded {
@@ -73,6 +110,7 @@ impl Loaded {
             objects: BTreeMap::new(),
             events: Vec::new(),
             leases: Vec::new(),
+            read_only: None,
         }
     }
 }
@@ -93,11 +131,33 @@ pub(crate) fn prepare(options: &StoreOptions) -> Result<(), OpenError> {
     }
 }
 
+/// Takes no writes, because the disk failed when the store was opened.
+struct ReadOnly {
+    error: DiskError,
+    bytes: DiskBytes,
+    /// Held as long as the files are open.
+    _directory: Option<directory::Directory>,
+}
+
+impl Backend for ReadOnly {
+    fn commit(&mut self, _: &[Write]) -> Result<(), CommitError> {
+        Err(self.error.clone().into())
+    }
+
+    fn compact(&mut self, _: u64) -> Result<(), DiskError> {
+        Err(self.error.clone())
+    }
+
+    fn bytes(&self) -> DiskBytes {
+        self.bytes
+    }
+}
+
 /// Keeps nothing beyond the process.
 struct Memory;
 
 impl Backend for Memory {
-    fn commit(&mut self, _: &[Write]) -> Result<(), DiskError> {
+    fn commit(&mut self, _: &[Write]) -> Result<(), CommitError> {
         Ok(())
     }
 
@@ -105,7 +165,7 @@ impl Backend for Memory {
         Ok(())
     }
 
-    fn bytes(&self) -> u64 {
-        0
+    fn bytes(&self) -> DiskBytes {
+        DiskBytes::default()
     }
 }

@@ -146,6 +146,19 @@ pub enum WriteError<E> {
     /// The store had become read-only before this write; nothing happened.
     #[error("store is read-only")]
     ReadOnly(#[source] DiskError),
+    /// There is no space left on the disk; nothing happened. Deletions are still taken.
+    #[error("no space is left on the disk")]
+    Full(#[source] DiskError),
+    /// The store holds as much as it may; nothing happened. Deletions are still taken.
+    #[error(
+        "the store holds {used} bytes of the {quota} that it may; delete objects or raise the quota"
+    )]
+    Quota {
+        /// Bytes that the store holds.
+        used: u64,
+        /// Bytes that it may hold.
+        quota: u64,
+    },
     /// The disk failed on this write. Nobody has seen it, but it may be there after a restart.
     #[error("write may be lost")]
     Unknown(#[source] DiskError),

@@ -17,10 +17,11 @@
 //! - the events of a resource are a run without gaps; a watch delivers a run of them in order, each
 //!   once, or ends with an error;
 //! - a snapshot never changes, and any revision that the history reaches back to can be had again;
-//! - after a failure of the disk nothing is written any more, and reading goes on.
+//! - after a failure of the disk nothing is written any more, and reading goes on; a disk that is
+//!   full, or a quota that is reached, refuses objects and takes deletions.
 //!
 //! The store knows nothing of kinds, versions, validation or HTTP. The one field it touches is
-//! `metadata.resourceVersion`.
+//! `metadata.resourceVersion`; beyond the quota it looks at `metadata.deletionTimestamp`.
 //!
 //! ```
 //! use windlass_core::{doc, Env, Key};

@@ -18,6 +18,8 @@ const HISTORY_TOTAL_BYTES_LIMIT: u64 = 128 << 20;
 const HISTORY_AGE: Duration = Duration::from_secs(300);
 /// Snapshots kept per resource for lists that are read in pages.
 const SNAPSHOT_LIMIT: usize = 16;
+/// Bytes of objects and history on disk. Etcd's default is a quarter, and it advises against more.
+const QUOTA_BYTES: u64 = 8 << 30;
 /// Writes that wait for the disk at a time; further writers wait for room.
 const PENDING_LIMIT: usize = 4_096;
 /// Bytes of writes that move from the log to the tables together.
@@ -47,6 +49,10 @@ pub struct StoreOptions {
     pub history_age: Duration,
     /// Past snapshots kept per resource.
     pub snapshot_limit: usize,
+    /// Bytes of objects and history that the disk may hold, before objects are only deleted. Free
+    /// space in the files does not count. Objects on their way out may still be changed within an
+    /// eighth more. Writes that are under way when the quota is reached are made.
+    pub quota_bytes: u64,
     /// Writes that may wait for the disk at a time; further ones wait for room.
     pub pending_limit: usize,
     /// Bytes on disk for refilling the history.
@@ -104,6 +110,7 @@ impl StoreOptions {
             history_total_bytes_limit: HISTORY_TOTAL_BYTES_LIMIT,
             history_age: HISTORY_AGE,
             snapshot_limit: SNAPSHOT_LIMIT,
+            quota_bytes: QUOTA_BYTES,
             pending_limit: PENDING_LIMIT,
             log_bytes_limit: LOG_BYTES_LIMIT,
             companions: &[],

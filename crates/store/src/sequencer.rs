@@ -22,6 +22,8 @@ pub(crate) struct Sequencer {
     pub(crate) queue: VecDeque<Task>,
     /// Whether writes are taken.
     pub(crate) status: Status,
+    /// Set while there is no space on the disk: objects can only be deleted.
+    pub(crate) full: Option<DiskError>,
     /// The backend, if writers commit by themselves; otherwise the committer has it.
     pub(crate) backend: Option<Box<dyn Backend>>,
 }
@@ -51,6 +53,8 @@ pub(crate) enum Work {
     Barrier,
     /// Forget old rows on the disk.
     Compact(u64),
+    /// Look whether the disk has space again, or free some.
+    RegainSpace,
 }
 
 /// Why a task was not done.
@@ -58,6 +62,8 @@ pub(crate) enum Work {
 pub(crate) enum Failure {
     /// It was never tried.
     NotTried(DiskError),
+    /// There was no space, and nothing of it was written.
+    NoSpace(DiskError),
     /// It failed half way.
     Unknown(DiskError),
 }
@@ -158,7 +164,7 @@ impl Task {
     pub(crate) fn write(&self) -> Option<&Write> {
         match &self.work {
             Work::Write(write) => Some(write),
-            Work::Barrier | Work::Compact(_) => None,
+            Work::Barrier | Work::Compact(_) | Work::RegainSpace => None,
         }
     }
 
@@ -166,7 +172,7 @@ impl Task {
     pub(crate) fn floor(&self) -> Option<u64> {
         match self.work {
             Work::Compact(floor) => Some(floor),
-            Work::Write(_) | Work::Barrier => None,
+            Work::Write(_) | Work::Barrier | Work::RegainSpace => None,
         }
     }
 

@@ -7,10 +7,13 @@ use parking_lot::{Condvar, Mutex, RwLock};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use windlass_core::{Key, Uid};
 
-use crate::backend::{Backend, Loaded, Write};
+use crate::backend::{Backend, CommitError, Loaded, Write};
 use crate::sequencer::{Decision, Done, Failure, Sequencer, Status, Task, Work};
 use crate::visible::{Garbage, Visible};
-use crate::{Change, DiskError, Entry, Outcome, Resource, StoreOptions, WriteError};
+use crate::{Change, DiskError, Entry, EventKind, Outcome, Resource, StoreOptions, WriteError};
+
+/// One part in so many of the quota that changes of objects on their way out may take beyond it.
+const QUOTA_RESERVE: u64 = 8;
 
 /// Everything that handles, watches and the committer share.
 ///
@@ -32,6 +35,8 @@ pub(crate) struct Shared {
     pub(crate) published: Notify,
     /// Bytes on disk after the last commit. For metrics.
     pub(crate) disk_bytes: AtomicU64,
+    /// Bytes of objects and history on disk after the last commit, which the quota limits.
+    pub(crate) used_bytes: AtomicU64,
 }
 
 /// What a writer has to wait for before it may tell the outcome.
@@ -59,7 +64,11 @@ impl Shared {
             revision: loaded.revision,
             pending: Default::default(),
             queue: Default::default(),
-            status: Status::Open,
+            status: loaded
+                .read_only
+                .clone()
+                .map_or(Status::Open, Status::ReadOnly),
+            full: None,
             backend: inline,
         };
         Self {
@@ -70,6 +79,7 @@ impl Shared {
             room: Arc::new(Semaphore::new(options.pending_limit)),
             published: Notify::new(),
             disk_bytes: AtomicU64::new(0),
+            used_bytes: AtomicU64::new(0),
             options,
         }
     }
@@ -95,6 +105,9 @@ impl Shared {
         let current = pending.unwrap_or_else(|| self.visible.read().get(resource, key).cloned());
         let decision = decide(current.as_ref())
             .map(|change| sequencer.decide(&self.options.env, (resource, key), current, change));
+        if let Ok(Decision::Write(write, _)) = &decision {
+            self.admit(&sequencer, write).map_err(Refusal::Now)?;
+        }
         match decision {
             Ok(Decision::Write(write, outcome)) if sequencer.backend.is_some() => {
                 self.commit_inline(&mut sequencer, write)
@@ -119,6 +132,34 @@ impl Shared {
         }
     }
 
+    /// Refuses what would take space when there is none. Deletions free some.
+    fn admit<E>(&self, sequencer: &Sequencer, write: &Write) -> Result<(), WriteError<E>> {
+        if write.event.kind == EventKind::Delete {
+            return Ok(());
+        }
+        if let Some(error) = &sequencer.full {
+            return Err(WriteError::Full(error.clone()));
+        }
+        let (used, quota) = (
+            self.used_bytes.load(Ordering::Relaxed),
+            self.options.quota_bytes,
+        );
+        if used < quota {
+            return Ok(());
+        }
+        // An object on its way out has to be changed before it can go.
+        let is_going = !write
+            .event
+            .entry
+            .doc()
+            .str_at("/metadata/deletionTimestamp")
+            .is_empty();
+        match is_going && used < quota.saturating_add(quota / QUOTA_RESERVE) {
+            true => Ok(()),
+            false => Err(WriteError::Quota { used, quota }),
+        }
+    }
+
     fn barrier(&self, sequencer: &mut Sequencer, permit: OwnedSemaphorePermit) -> Done {
         let done = sequencer.queue(Work::Barrier, Some(permit));
         self.work.notify_one();
@@ -136,40 +177,115 @@ impl Shared {
             .as_mut()
             .expect("invariant: the caller saw a backend");
         let writes = [write];
-        if let Err(error) = self.make_durable(backend.as_mut(), &writes) {
-            sequencer.status = Status::ReadOnly(error.clone());
-            return Err(WriteError::Unknown(error));
+        match self.make_durable(backend.as_mut(), &writes) {
+            Ok(()) => {}
+            Err(CommitError::NoSpace(error)) => {
+                sequencer.full = Some(error.clone());
+                return Err(WriteError::Full(error));
+            }
+            Err(CommitError::Failed(error)) => {
+                sequencer.status = Status::ReadOnly(error.clone());
+                return Err(WriteError::Unknown(error));
+            }
         }
         sequencer.revision = writes[0].event.revision();
         self.publish(&writes);
         Ok(())
     }
 
-    /// Commits a batch of tasks and answers them. After a failure nothing is taken any more.
+    /// Commits a batch of tasks and answers them. After a failure nothing is taken any more,
+    /// unless the disk was full and nothing was written.
     pub(crate) fn commit_batch(&self, backend: &mut dyn Backend, tasks: Vec<Task>) {
         let writes: Vec<Write> = tasks.iter().filter_map(Task::write).cloned().collect();
+        match self.make_durable(backend, &writes) {
+            Ok(()) => {}
+            Err(CommitError::NoSpace(error)) => return self.refuse(tasks, &error),
+            Err(CommitError::Failed(error)) => return self.fail(tasks, &error),
+        }
         let floor = tasks.iter().filter_map(Task::floor).max();
-        let committed = self
-            .make_durable(backend, &writes)
-            .and_then(|()| floor.map_or(Ok(()), |floor| self.compact(backend, floor)));
-        if let Err(error) = committed {
+        let compacted = floor.map_or(Ok(()), |floor| self.compact(backend, floor));
+        if let Err(error) = compacted {
             return self.fail(tasks, &error);
         }
         self.publish(&writes);
         let mut sequencer = self.sequencer.lock();
         writes.iter().for_each(|write| sequencer.settle(write));
+        if tasks
+            .iter()
+            .any(|task| matches!(task.work, Work::RegainSpace))
+        {
+            self.regain(&mut sequencer, backend);
+        }
         drop(sequencer);
         for task in tasks {
             task.finish(Ok(()));
         }
     }
 
-    fn make_durable(&self, backend: &mut dyn Backend, writes: &[Write]) -> Result<(), DiskError> {
+    fn make_durable(&self, backend: &mut dyn Backend, writes: &[Write]) -> Result<(), CommitError> {
         if !writes.is_empty() {
             backend.commit(writes)?;
-            self.disk_bytes.store(backend.bytes(), Ordering::Relaxed);
+            self.note_bytes(backend);
         }
         Ok(())
+    }
+
+    /// Notes how much is on the disk.
+    pub(crate) fn note_bytes(&self, backend: &dyn Backend) {
+        let bytes = backend.bytes();
+        self.disk_bytes.store(bytes.files, Ordering::Relaxed);
+        self.used_bytes.store(bytes.used, Ordering::Relaxed);
+    }
+
+    /// Answers everybody who waits for a write that there is no space. The store goes on: nobody
+    /// has seen any of these writes, and nothing of them is on the disk.
+    fn refuse(&self, tried: Vec<Task>, error: &DiskError) {
+        let mut sequencer = self.sequencer.lock();
+        sequencer.full = Some(error.clone());
+        sequencer.pending.clear();
+        let queued = std::mem::take(&mut sequencer.queue);
+        sequencer.revision = self.visible.read().revision();
+        drop(sequencer);
+        for task in tried.into_iter().chain(queued) {
+            task.finish(Err(Failure::NoSpace(error.clone())));
+        }
+    }
+
+    /// Looks whether the disk has space again if it had none, and frees what was deleted if the
+    /// quota is reached, sooner or later.
+    pub(crate) fn regain_space(&self) {
+        let mut sequencer = self.sequencer.lock();
+        let is_needed = sequencer.full.is_some() || self.is_quota_reached();
+        if !is_needed || !matches!(sequencer.status, Status::Open) {
+            return;
+        }
+        let Some(mut backend) = sequencer.backend.take() else {
+            drop(sequencer.queue(Work::RegainSpace, None));
+            self.work.notify_one();
+            return;
+        };
+        self.regain(&mut sequencer, backend.as_mut());
+        sequencer.backend = Some(backend);
+    }
+
+    fn regain(&self, sequencer: &mut Sequencer, backend: &mut dyn Backend) {
+        let regained = match sequencer.full {
+            // A move needs space of its own.
+            Some(_) => backend.regain_space(),
+            None => backend.flush(),
+        };
+        self.note_bytes(backend);
+        match regained {
+            Ok(()) => sequencer.full = None,
+            Err(error) if error.is_full() && sequencer.full.is_some() => {
+                sequencer.full = Some(error);
+            }
+            Err(error) => sequencer.status = Status::ReadOnly(error),
+        }
+    }
+
+    fn is_quota_reached(&self) -> bool {
+        self.used_bytes.load(Ordering::Relaxed) >= self.options.quota_bytes
     }
 
     /// Forgets old rows on the disk, sooner or later.
@@ -192,7 +308,7 @@ impl Shared {
 
     fn compact(&self, backend: &mut dyn Backend, floor: u64) -> Result<(), DiskError> {
         backend.compact(floor)?;
-        self.disk_bytes.store(backend.bytes(), Ordering::Relaxed);
+        self.note_bytes(backend);
         Ok(())
     }
 

@@ -15,6 +15,10 @@ pub struct Stats {
     pub history_bytes: u64,
     /// Bytes on disk after the last commit; zero in memory.
     pub disk_bytes: u64,
+    /// Bytes of objects and history on disk, without free space in the files; zero in memory.
+    pub used_bytes: u64,
+    /// Bytes of objects and history that the disk may hold.
+    pub quota_bytes: u64,
     /// Each resource, in order.
     pub resources: Vec<ResourceStats>,
 }

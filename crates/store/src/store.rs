@@ -62,7 +62,8 @@ impl Store {
             (None, Some(backend))
         };
         let shared = Arc::new(Shared::new(options, loaded, inline));
-        shared.disk_bytes.store(bytes, Ordering::Relaxed);
+        shared.disk_bytes.store(bytes.files, Ordering::Relaxed);
+        shared.used_bytes.store(bytes.used, Ordering::Relaxed);
         let start = |backend| committer::start(shared.clone(), backend);
         let committer = threaded.map(start).transpose();
         let committer = committer.map_err(DiskError::from)?;
@@ -95,6 +96,20 @@ impl Store {
         match &self.shared().sequencer.lock().status {
             Status::ReadOnly(error) => Err(error.clone()),
             Status::Open | Status::Closed => Ok(()),
+        }
+    }
+
+    /// Returns Ok if the disk has space. If not, objects can be deleted, but not written, until
+    /// there is space again.
+    ///
+    /// # Errors
+    /// What the disk said when a write did not fit.
+    pub fn space(&self) -> Result<(), DiskError> {
+        let sequencer = self.shared().sequencer.lock();
+        match (&sequencer.full, &sequencer.status) {
+            (Some(error), _) => Err(error.clone()),
+            (None, Status::ReadOnly(error)) if error.is_full() => Err(error.clone()),
+            _ => Ok(()),
         }
     }
 
@@ -208,6 +223,7 @@ impl Store {
     pub async fn sweep(&self) -> Sweep {
         let expired = self.expire().await;
         let compacted = self.compact();
+        self.shared().regain_space();
         Sweep { expired, compacted }
     }
 
@@ -233,6 +249,8 @@ impl Store {
             queued,
             history_bytes: visible.history_bytes(),
             disk_bytes: self.shared().disk_bytes.load(Ordering::Relaxed),
+            used_bytes: self.shared().used_bytes.load(Ordering::Relaxed),
+            quota_bytes: self.shared().options.quota_bytes,
             resources: resources.collect(),
         }
     }
@@ -366,6 +384,7 @@ fn answer<E>(answer: Option<Result<(), Failure>>) -> Result<(), WriteError<E>> {
     match answer {
         Some(Ok(())) => Ok(()),
         Some(Err(Failure::NotTried(error))) => Err(WriteError::ReadOnly(error)),
+        Some(Err(Failure::NoSpace(error))) => Err(WriteError::Full(error)),
         Some(Err(Failure::Unknown(error))) => Err(WriteError::Unknown(error)),
         None => Err(WriteError::Unknown(DiskError::from_text(
             "the committer died",

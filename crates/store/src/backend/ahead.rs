@@ -4,20 +4,21 @@
 //! most of that is saved when thousands of rows move together, on a thread of their own.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
 use super::directory::Directory;
-use super::log::Log;
+use super::log::{Frame, Log, Reserve};
 use super::mover::Mover;
 use super::parts::Parts;
 use super::record;
 use super::state::StateFile;
 use super::storage::Length;
-use super::tables::Move;
+use super::tables::{Move, engine};
 use super::warm::Warm;
-use super::{Backend, Write};
-use crate::{DiskError, Durability};
+use super::{Backend, CommitError, DiskBytes, Write};
+use crate::{DiskError, Durability, EventKind};
 
 /// While the tables are behind, a file of the log may grow to so many times its size.
 const OVERRUN: u64 = 8;
@@ -34,6 +35,8 @@ pub(super) struct Ahead {
     next: Move,
     /// Revisions up to this one may be given out; no limit if writes wait for the disk.
     reserved: u64,
+    /// Bytes of commits that are moving to the tables.
+    moving: u64,
     settings: Settings,
     /// Reused for every row.
     row: Vec<u8>,
@@ -45,6 +48,8 @@ pub(super) struct Settings {
     /// Bytes of the log that move together.
     pub(super) segment_bytes: u64,
     pub(super) tables_len: Length,
+    /// Bytes of all rows in the tables.
+    pub(super) tables_used: Arc<AtomicU64>,
     /// Tells the next start which files must be there.
     pub(super) state: StateFile,
     /// Reads what was left unread.
@@ -68,6 +73,7 @@ impl Ahead {
             parts,
             next: Move::default(),
             reserved,
+            moving: 0,
             settings,
             row: Vec::new(),
         }
@@ -87,6 +93,7 @@ impl Ahead {
     /// Moves all of the active file and goes on in the other one.
     fn switch(&mut self) -> Result<(), DiskError> {
         self.mover.wait()?;
+        self.moving = self.log.filled();
         self.log.switch();
         self.start_move()
     }
@@ -122,21 +129,58 @@ impl Ahead {
     }
 }
 
+impl Ahead {
+    /// Puts a commit into a frame that there is room for. Nothing of it is on the disk yet.
+    fn frame(&mut self, writes: &[Write]) -> Result<Frame, CommitError> {
+        let mut frame = record::encode(writes, &mut self.parts.lock(), &mut self.row);
+        let is_delete = |write: &Write| write.event.kind == EventKind::Delete;
+        let reserve = match writes.iter().all(is_delete) {
+            true => Reserve::Use,
+            false => Reserve::Keep,
+        };
+        let Err(error) = self.log.make_room(&mut frame, reserve) else {
+            return Ok(frame);
+        };
+        let error = DiskError::from(error);
+        if !error.is_full() {
+            return Err(error.into());
+        }
+        // The parts that are new with these objects are not known to anybody.
+        let senseless = || DiskError::from_text("a commit cannot be undone");
+        let undone = record::decode(frame.content()).ok_or_else(senseless)?;
+        self.parts.lock().undo(&undone).map_err(engine)?;
+        Err(CommitError::NoSpace(error))
+    }
+}
+
 impl Backend for Ahead {
-    fn commit(&mut self, writes: &[Write]) -> Result<(), DiskError> {
+    fn commit(&mut self, writes: &[Write]) -> Result<(), CommitError> {
         let Some(last) = writes.last() else {
             return Ok(());
         };
         self.mover.poll()?;
         self.reserve(last.event.revision())?;
-        let mut frame = record::encode(writes, &mut self.parts.lock(), &mut self.row);
+        let frame = self.frame(writes)?;
         let sync = self.settings.durability == Durability::Full;
-        self.log.append(&mut frame, sync)?;
+        self.log.append(&frame, sync).map_err(DiskError::from)?;
         if sync {
             self.settings.state.uses_log(self.log.active())?;
         }
         self.next.frames.push(frame);
-        self.move_on()
+        Ok(self.move_on()?)
+    }
+
+    fn regain_space(&mut self) -> Result<(), DiskError> {
+        self.mover.poll()?;
+        Ok(self.log.regain_reserve()?)
+    }
+
+    fn flush(&mut self) -> Result<(), DiskError> {
+        self.mover.poll()?;
+        match self.mover.is_busy() || self.next.frames.is_empty() {
+            true => Ok(()),
+            false => self.switch(),
+        }
     }
 
     /// The rows go with the next move: until then they only take room.
@@ -145,8 +189,13 @@ impl Backend for Ahead {
         Ok(())
     }
 
-    fn bytes(&self) -> u64 {
-        (self.settings.tables_len)().unwrap_or(0) + self.log.bytes()
+    fn bytes(&self) -> DiskBytes {
+        let moving = if self.mover.is_busy() { self.moving } else { 0 };
+        let tables = self.settings.tables_used.load(Ordering::Relaxed);
+        DiskBytes {
+            files: (self.settings.tables_len)().unwrap_or(0) + self.log.bytes(),
+            used: tables + moving + self.log.filled(),
+        }
     }
 }
 

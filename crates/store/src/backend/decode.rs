@@ -130,7 +130,7 @@ impl Present {
 
     /// Takes up a row and returns its revision; `None` when it is damaged.
     fn add(&mut self, id: &str, row: &[u8], source: &Source) -> Option<u64> {
-        self.bytes += row.len() as u64;
+        self.bytes += (id.len() + row.len()) as u64;
         let row = ObjectRow::decode(id, row)?;
         let (name, key) = Id::split(id)?;
         let entry = source.entry(key, row.revision, row.packed, &mut self.uses)?;

@@ -36,7 +36,11 @@ impl Directory {
             }
             Err(TryLockError::Error(source)) => return Err(fail(source)),
         }
-        sign(&mut lock).map_err(fail)?;
+        match sign(&mut lock) {
+            // It only tells others who has the directory; a full disk can be read.
+            Err(error) if error.kind() == io::ErrorKind::StorageFull => {}
+            signed => signed.map_err(fail)?,
+        }
         Ok(Self {
             dir: dir.to_owned(),
             _lock: lock,

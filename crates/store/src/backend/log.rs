@@ -25,6 +25,18 @@ const ALIGN: usize = 8;
 /// one that has to note new blocks as well.
 const STEP: u64 = 256 << 10;
 
+/// Bytes behind the last frame that are left for deletions when the disk is full.
+const RESERVE_BYTES: u64 = 64 << 10;
+
+/// What a frame does with the reserve of its file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reserve {
+    /// It is there behind the frame, too.
+    Keep,
+    /// The frame may take it: it only deletes.
+    Use,
+}
+
 /// A frame that is being put together: content is appended to it.
 #[derive(Debug)]
 pub(super) struct Frame(Vec<u8>);
@@ -161,18 +173,45 @@ impl Log {
         self.lens.iter().sum()
     }
 
-    /// Appends a frame, which is durable only if `sync` is set.
-    pub(super) fn append(&mut self, frame: &mut Frame, sync: bool) -> io::Result<()> {
+    /// Makes sure that a sealed frame fits into the active file, with a reserve behind it unless
+    /// the frame may use it. Nothing of the frame is written.
+    pub(super) fn make_room(&mut self, frame: &mut Frame, reserve: Reserve) -> io::Result<()> {
         frame.seal(self.generation);
+        let end = self.at + frame.0.len() as u64;
+        let needed = match reserve {
+            Reserve::Keep => end + RESERVE_BYTES,
+            Reserve::Use => end,
+        };
+        self.grow(needed)
+    }
+
+    /// Looks whether there is space for the reserve.
+    pub(super) fn regain_reserve(&mut self) -> io::Result<()> {
+        self.grow(self.at + RESERVE_BYTES)
+    }
+
+    fn grow(&mut self, needed: u64) -> io::Result<()> {
+        let (file, len) = (&self.files[self.active], &mut self.lens[self.active]);
+        let mut grown = *len;
+        while grown < needed {
+            let step = usize::try_from(STEP).map_err(io::Error::other)?;
+            if let Err(error) = file.write(grown, &vec![0; step]) {
+                // What there is of it is of no use, and others may need it. If it stays, it is
+                // written over later.
+                let _ = file.set_len(*len);
+                return Err(error);
+            }
+            grown += STEP;
+        }
+        *len = grown;
+        Ok(())
+    }
+
+    /// Appends a frame that there is room for. It is durable only if `sync` is set.
+    pub(super) fn append(&mut self, frame: &Frame, sync: bool) -> io::Result<()> {
         let file = &self.files[self.active];
         file.write(self.at, &frame.0)?;
         self.at += frame.0.len() as u64;
-        let len = &mut self.lens[self.active];
-        if self.at > *len {
-            *len = self.at.next_multiple_of(STEP);
-            let zeros = usize::try_from(*len - self.at).map_err(io::Error::other)?;
-            file.write(self.at, &vec![0; zeros])?;
-        }
         if sync { file.sync() } else { Ok(()) }
     }
 

@@ -2,20 +2,23 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use parking_lot::Mutex;
-use redb::Database;
+use redb::{Database, StorageBackend};
 
 use super::ahead::{Ahead, RESERVE, Settings};
+use super::directory::Directory;
 use super::load;
 use super::log::{Frame, Log, Run};
 use super::mover::Mover;
+use super::overlay::Overlay;
 use super::parts::Parts;
 use super::state::{STATE_FILE, State, StateFile};
-use super::storage::{Files, Length, Storage};
+use super::storage::{Files, Length};
 use super::tables::{Counts, Limits, Move, Tables, check, engine, replay};
 use super::warm::Warm;
-use super::{Backend, Loaded, record};
+use super::{Backend, DiskBytes, Loaded, ReadOnly, record};
 use crate::{Commit, DiskError, DiskFile, Durability, OpenError, StoreOptions};
 
 /// Everything is read from memory: the engine needs pages at hand only while it writes.
@@ -26,21 +29,61 @@ const SPARSE_BYTES: u64 = 16 << 20;
 /// A larger file is compacted when it is opened and its rows fill less than one part in so many.
 const SPARSE_FACTOR: u64 = 4;
 
-/// Opens the files and reads everything.
+/// Opens the files and reads everything. If that fails because the disk is full, everything can
+/// be read all the same.
 pub(super) fn open(options: &StoreOptions) -> Result<(Box<dyn Backend>, Loaded), OpenError> {
+    match open_for_writing(options) {
+        Err(OpenError::Disk(error)) if error.is_full() => {
+            let (mut loaded, bytes, directory) = open_unchanged(options)?;
+            loaded.read_only = Some(error.clone());
+            let backend = ReadOnly {
+                error,
+                bytes,
+                _directory: directory,
+            };
+            Ok((Box::new(backend), loaded))
+        }
+        opened => opened,
+    }
+}
+
+/// Reads everything and changes nothing on the disk.
+pub(super) fn open_unchanged(
+    options: &StoreOptions,
+) -> Result<(Loaded, DiskBytes, Option<Directory>), OpenError> {
+    let files = Files::open(&options.place)?;
+    let known = State::read(files.state.as_ref())?;
+    let mut log = Log::new(files.log).map_err(DiskError::from)?;
+    let tables = Overlay::new(files.tables).map_err(DiskError::from)?;
+    let reading = || read(tables, &files.tables_len, &mut log, options);
+    let (mut tables, _, mut loaded) = guarded_read(reading)?;
+    check_owner(known.as_ref(), &loaded)?;
+    prepare(&mut tables, &mut loaded, options)?;
+    let bytes = DiskBytes {
+        files: (files.tables_len)().map_err(DiskError::from)? + log.bytes(),
+        used: tables.used().load(Ordering::Relaxed),
+    };
+    Ok((loaded, bytes, files.directory))
+}
+
+/// The engine may panic on a damaged file, which is no reason to take the process down.
+fn guarded_read(reading: impl FnOnce() -> Result<Read, OpenError>) -> Result<Read, OpenError> {
+    catch_unwind(AssertUnwindSafe(reading))
+        .map_err(|_| OpenError::Damaged("the engine cannot read it".to_owned()))?
+}
+
+fn open_for_writing(options: &StoreOptions) -> Result<(Box<dyn Backend>, Loaded), OpenError> {
     let files = Files::open(&options.place)?;
     let known = State::read(files.state.as_ref())?;
     let mut log = Log::new(files.log).map_err(DiskError::from)?;
     let reading = || read(files.tables, &files.tables_len, &mut log, options);
-    // The engine may panic on a damaged file, which is no reason to take the process down.
-    let (mut tables, parts, mut loaded) = catch_unwind(AssertUnwindSafe(reading))
-        .map_err(|_| OpenError::Damaged("the engine cannot read it".to_owned()))??;
+    let (mut tables, parts, mut loaded) = guarded_read(reading)?;
     let mut state = go_on(files.state, known, &loaded, tables.counts())?;
     prepare(&mut tables, &mut loaded, options)?;
     // From here on the tables have everything, and the log may be empty.
     state.set_logs([false; 2])?;
     log.clear().map_err(DiskError::from)?;
-    let reserved = tables.counts().reserved;
+    let (reserved, tables_used) = (tables.counts().reserved, tables.used());
     let (mover, warm) = match options.commit {
         Commit::Inline => (Mover::inline(tables), None),
         Commit::Thread => {
@@ -52,6 +95,7 @@ pub(super) fn open(options: &StoreOptions) -> Result<(Box<dyn Backend>, Loaded),
         durability: options.durability,
         segment_bytes: options.segment_bytes,
         tables_len: files.tables_len,
+        tables_used,
         state,
         warm,
         directory: files.directory,
@@ -69,26 +113,32 @@ fn go_on(
     loaded: &Loaded,
     counts: &Counts,
 ) -> Result<StateFile, OpenError> {
+    check_owner(known.as_ref(), loaded)?;
+    if let Some(state) = known {
+        return Ok(StateFile::new(file, state));
+    }
+    let state = StateFile::new(
+        file,
+        State {
+            uid: loaded.uid.to_string(),
+            mark: counts.mark,
+            logs: [false; 2],
+        },
+    );
+    state.save()?;
+    Ok(state)
+}
+
+/// Makes sure that the state file is that of the tables.
+fn check_owner(known: Option<&State>, loaded: &Loaded) -> Result<(), OpenError> {
     let uid = loaded.uid.to_string();
     match known {
         Some(state) if state.uid != uid => Err(OpenError::Foreign {
             file: STATE_FILE.to_owned(),
-            expected: state.uid,
+            expected: state.uid.clone(),
             found: uid,
         }),
-        Some(state) => Ok(StateFile::new(file, state)),
-        None => {
-            let state = StateFile::new(
-                file,
-                State {
-                    uid,
-                    mark: counts.mark,
-                    logs: [false; 2],
-                },
-            );
-            state.save()?;
-            Ok(state)
-        }
+        _ => Ok(()),
     }
 }
 
@@ -96,7 +146,7 @@ type Read = (Tables, Arc<Mutex<Parts>>, Loaded);
 
 /// Reads the tables, after moving to them what the log has and they have not.
 fn read(
-    file: Storage,
+    file: impl StorageBackend,
     len: &Length,
     log: &mut Log,
     options: &StoreOptions,

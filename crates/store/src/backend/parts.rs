@@ -6,7 +6,8 @@ use foldhash::fast::RandomState;
 use redb::{ReadableTable, Table};
 use windlass_core::{Doc, NewPart, Packer, part_numbers};
 
-use super::row::PartRow;
+use super::record::Logged;
+use super::row::{ObjectRow, PartRow};
 
 /// The table of parts, open for writing.
 pub(super) type PartsTable<'a> = Table<'a, u64, &'static [u8]>;
@@ -49,13 +50,15 @@ impl Parts {
         self.fresh.drain(..)
     }
 
-    /// An object is gone from objects and log. Parts that nothing uses any more go with it.
+    /// An object is gone from objects and log. Parts that nothing uses any more go with it; returns
+    /// the bytes of their rows.
     pub(super) fn release(
         &mut self,
         packed: &[u8],
         table: &mut PartsTable<'_>,
-    ) -> Result<(), redb::Error> {
+    ) -> Result<u64, redb::Error> {
         let mut unused = Vec::new();
+        let mut freed = 0;
         self.discount(packed, &mut unused)?;
         while let Some(number) = unused.pop() {
             self.packer.forget(number);
@@ -63,6 +66,28 @@ impl Parts {
                 return Err(missing(number));
             };
             let part = PartRow::decode(number, row.value()).ok_or_else(|| missing(number))?;
+            freed += row.value().len() as u64;
+            self.discount(part, &mut unused)?;
+        }
+        Ok(freed)
+    }
+
+    /// Forgets what a commit brought that was not made.
+    pub(super) fn undo(&mut self, writes: &[Logged<'_>]) -> Result<(), redb::Error> {
+        let fresh: HashMap<u64, &[u8]> = writes
+            .iter()
+            .flat_map(|write| write.parts.iter().copied())
+            .collect();
+        let mut unused = Vec::new();
+        for write in writes {
+            let Some(row) = write.row else { continue };
+            let damaged = || redb::Error::Corrupted(format!("object {:?}", write.id));
+            let row = ObjectRow::decode(write.id, row).ok_or_else(damaged)?;
+            self.discount(row.packed, &mut unused)?;
+        }
+        while let Some(number) = unused.pop() {
+            self.packer.forget(number);
+            let part = fresh.get(&number).ok_or_else(|| missing(number))?;
             self.discount(part, &mut unused)?;
         }
         Ok(())

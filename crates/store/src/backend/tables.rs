@@ -3,6 +3,7 @@
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use redb::{Database, ReadableTable, Table, TableDefinition, WriteTransaction};
@@ -56,7 +57,7 @@ pub(super) struct Counts {
     pub(super) objects: u64,
     /// What frames of the log are known by.
     pub(super) mark: u32,
-    /// As of the start, with the parts that objects share.
+    /// Rows of objects with their ids, and of the parts that they share. Known once all was read.
     pub(super) object_bytes: u64,
     pub(super) log_rows: u64,
     pub(super) log_bytes: u64,
@@ -86,6 +87,8 @@ pub(super) struct Tables {
     parts: Arc<Mutex<Parts>>,
     /// Whether the pages of the file were verified.
     is_checked: bool,
+    /// Bytes of all rows.
+    used: Arc<AtomicU64>,
 }
 
 /// What moves into the tables in one transaction.
@@ -113,7 +116,19 @@ impl Tables {
             limits,
             parts,
             is_checked,
+            used: Arc::default(),
         }
+    }
+
+    /// Bytes of all rows, kept up to date for whoever asks from another thread.
+    pub(super) fn used(&self) -> Arc<AtomicU64> {
+        self.note_used();
+        self.used.clone()
+    }
+
+    fn note_used(&self) {
+        let used = self.counts.object_bytes + self.counts.log_bytes;
+        self.used.store(used, Ordering::Relaxed);
     }
 
     pub(super) fn counts(&self) -> &Counts {
@@ -144,6 +159,7 @@ impl Tables {
         };
         guarded(commit)?;
         self.counts = counts;
+        self.note_used();
         Ok(())
     }
 }
@@ -257,6 +273,7 @@ fn put_write(
 ) -> Result<(), redb::Error> {
     for (number, part) in &write.parts {
         PartRow::encode(scratch, *number, part);
+        counts.object_bytes += scratch.len() as u64;
         tables.parts.insert(*number, scratch.as_slice())?;
     }
     let replaced = match write.row {
@@ -271,6 +288,10 @@ fn put_write(
         }
         None => None,
     };
+    let len = |row: &[u8]| (write.id.len() + row.len()) as u64;
+    counts.object_bytes += write.row.map_or(0, len);
+    let gone = replaced.as_ref().map_or(0, |row| len(row.value()));
+    counts.object_bytes = counts.object_bytes.saturating_sub(gone);
     let is_delete = write.row.is_none();
     LogRow {
         is_delete,
@@ -325,7 +346,8 @@ fn drop_row(
             let damaged = || redb::Error::Corrupted(format!("event {}", revision.value()));
             let event = LogRow::decode(revision.value(), row.value()).ok_or_else(damaged)?;
             if let Some((_, packed)) = event.previous {
-                parts.lock().release(packed, &mut tables.parts)?;
+                let freed = parts.lock().release(packed, &mut tables.parts)?;
+                counts.object_bytes = counts.object_bytes.saturating_sub(freed);
             }
             counts.floor = counts.floor.max(revision.value());
             counts.log_rows = counts.log_rows.saturating_sub(1);

@@ -7,6 +7,7 @@ mod closing;
 mod crash;
 mod damage;
 mod expiry;
+mod full;
 mod kill;
 mod missing;
 mod model;

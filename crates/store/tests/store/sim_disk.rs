@@ -65,6 +65,8 @@ struct State {
     journal: Vec<(Name, Operation)>,
     /// The operation from which on all fail.
     fails_from: Option<usize>,
+    /// The operation from which on no file grows any more.
+    full_from: Option<usize>,
     /// Whether a sync waits.
     is_held: bool,
     /// Syncs that wait.
@@ -107,6 +109,17 @@ impl SimDisk {
     pub(crate) fn fail_after(&self, operations: usize) {
         let mut state = self.shared.state.lock();
         state.fails_from = Some(state.journal.len() + operations);
+    }
+
+    /// There is no space for files to grow after so many more operations.
+    pub(crate) fn fill_after(&self, operations: usize) {
+        let mut state = self.shared.state.lock();
+        state.full_from = Some(state.journal.len() + operations);
+    }
+
+    /// There is space again.
+    pub(crate) fn free_space(&self) {
+        self.shared.state.lock().full_from = None;
     }
 
     /// Syncs wait until the hold is released or dropped, so that a failing test ends.
@@ -173,6 +186,13 @@ impl SimDisk {
         {
             return Err(io::Error::other("simulated failure"));
         }
+        let is_full = state
+            .full_from
+            .is_some_and(|from| state.journal.len() >= from);
+        let len = state.files.get(name).map_or(0, Vec::len);
+        if is_full && operation.end() > len {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
         operation.apply(state.files.entry(name).or_default());
         if matches!(operation, Operation::Sync) {
             state.waiting += 1;
@@ -200,6 +220,15 @@ impl Operation {
             }
             Self::SetLen(len) => bytes.resize(usize::try_from(*len).unwrap(), 0),
             Self::Sync => {}
+        }
+    }
+
+    /// How long the file is afterwards, at least.
+    fn end(&self) -> usize {
+        match self {
+            Self::Write(offset, data) => usize::try_from(*offset).unwrap() + data.len(),
+            Self::SetLen(len) => usize::try_from(*len).unwrap(),
+            Self::Sync => 0,
         }
     }
 
