@@ -3,25 +3,30 @@
 mod admin;
 mod authn;
 mod bootstrap;
+mod coverage;
+mod escalation;
+mod grants;
 mod impersonate;
 mod rbac;
 mod review;
 mod token;
 
 use http::HeaderMap;
-use windlass_core::GroupResource;
+use windlass_core::{GroupResource, quote};
 
 pub(crate) use admin::{admin_token, fresh_token};
 pub(crate) use authn::{Authenticator, certificate_user};
 pub(crate) use bootstrap::objects as bootstrap_objects;
+pub(crate) use escalation::{GrantWrite, check_escalation};
+pub(crate) use grants::GrantIndex;
 pub(crate) use impersonate::effective_user;
-pub(crate) use rbac::{Attributes, check_escalation, is_allowed};
+pub(crate) use rbac::Attributes;
 pub(crate) use review::review;
 pub use token::SignerError;
 pub(crate) use token::{Claims, ISSUER, Signer};
 
-use crate::request::{ResourcePath, Target};
 use crate::status::Status;
+use crate::storage::Storage;
 
 /// Who asks. In process, a caller says so by putting this into the extensions of its request;
 /// what comes over a socket cannot.
@@ -40,6 +45,7 @@ pub struct User {
 /// Members may do everything.
 pub(crate) const MASTERS: &str = "system:masters";
 const AUTHENTICATED: &str = "system:authenticated";
+const UNAUTHENTICATED: &str = "system:unauthenticated";
 
 impl User {
     /// A user that is known to be who they say.
@@ -74,8 +80,17 @@ impl User {
     pub(crate) fn anonymous() -> Self {
         Self {
             name: "system:anonymous".to_owned(),
-            groups: vec!["system:unauthenticated".to_owned()],
+            groups: vec![UNAUTHENTICATED.to_owned()],
             ..Self::default()
+        }
+    }
+
+    /// The value of an extra that has exactly one.
+    fn single_extra(&self, key: &str) -> Option<&str> {
+        let values = self.extra.iter().find(|(known, _)| known == key);
+        match values.map(|(_, values)| values.as_slice()) {
+            Some([value]) => Some(value),
+            _ => None,
         }
     }
 
@@ -93,47 +108,82 @@ pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-/// 403 in upstream's words.
-pub(crate) fn denied(user: &User, target: &Target) -> Status {
-    match target {
-        Target::Resource(path) => {
-            let verb = path.verb.map_or("", crate::request::Verb::as_str);
-            denied_resource(user, path, verb)
+/// The answer of the authorizers, in upstream's order: the group of administrators, then roles.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Decision {
+    pub(crate) is_allowed: bool,
+    /// Why, or why not; often empty.
+    pub(crate) reason: String,
+}
+
+impl Decision {
+    fn allow(reason: impl Into<String>) -> Self {
+        Self {
+            is_allowed: true,
+            reason: reason.into(),
         }
-        Target::Path { path, verb } => {
-            let why = format!("User {:?} cannot {verb} path {path:?}", user.name);
-            Status::forbidden(&GroupResource::new("", ""), "", &why)
+    }
+
+    fn no_opinion(reason: impl Into<String>) -> Self {
+        Self {
+            is_allowed: false,
+            reason: reason.into(),
         }
     }
 }
 
-/// 403 about something that is asked for beside the request itself.
-fn denied_wish(user: &User, wish: &Attributes) -> Status {
-    let path = ResourcePath {
-        group: wish.group.clone(),
-        namespace: wish.namespace.clone(),
-        resource: wish.resource.clone(),
-        name: wish.name.clone(),
-        ..ResourcePath::default()
-    };
-    denied_resource(user, &path, &wish.verb)
+/// Decides if a user may do something.
+pub(crate) fn authorize(user: &User, wanted: &Attributes, storage: &Storage) -> Decision {
+    if user.is_in(MASTERS) {
+        return Decision::allow("");
+    }
+    rbac::decide(user, wanted, storage)
 }
 
-fn denied_resource(user: &User, path: &ResourcePath, verb: &str) -> Status {
-    let resource = if path.subresource.is_empty() {
-        path.resource.clone()
-    } else {
-        format!("{}/{}", path.resource, path.subresource)
+/// Returns true if a user may do something.
+pub(crate) fn is_allowed(user: &User, wanted: &Attributes, storage: &Storage) -> bool {
+    authorize(user, wanted, storage).is_allowed
+}
+
+/// Refuses what a user may not do, with 403 in upstream's words.
+pub(crate) fn check(user: &User, wanted: &Attributes, storage: &Storage) -> Result<(), Status> {
+    let decision = authorize(user, wanted, storage);
+    match decision.is_allowed {
+        true => Ok(()),
+        false => Err(denied(user, wanted, &decision.reason)),
+    }
+}
+
+/// 403 in upstream's words.
+fn denied(user: &User, wanted: &Attributes, reason: &str) -> Status {
+    let who = quote(&user.name);
+    let (resource, what) = match &wanted.path {
+        Some(path) => ("", format!("cannot {} path {}", wanted.verb, quote(path))),
+        None => {
+            let scope = match wanted.namespace.as_str() {
+                "" => "at the cluster scope".to_owned(),
+                namespace => format!("in the namespace {}", quote(namespace)),
+            };
+            let (resource, group) = (quote(&wanted.resource), quote(&wanted.group));
+            let what = format!(
+                "cannot {} resource {resource} in API group {group} {scope}",
+                wanted.verb
+            );
+            let main = wanted.resource.split_once('/');
+            (
+                main.map_or(wanted.resource.as_str(), |(main, _)| main),
+                what,
+            )
+        }
     };
-    let place = if path.namespace.is_empty() {
-        "at the cluster scope".to_owned()
-    } else {
-        format!("in the namespace {:?}", path.namespace)
-    };
-    let why = format!(
-        "User {:?} cannot {verb} resource {resource:?} in API group {:?} {place}",
-        user.name, path.group
-    );
-    let group_resource = GroupResource::new(path.group.clone(), path.resource.clone());
-    Status::forbidden(&group_resource, &path.name, &why)
+    // The text may be shown as a page.
+    let mut why = format!("User {who} {what}")
+        .replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;");
+    if !reason.is_empty() {
+        why = format!("{why}: {reason}");
+    }
+    let resource = GroupResource::new(wanted.group.clone(), resource.to_owned());
+    Status::forbidden(&resource, &wanted.name, &why)
 }

@@ -280,10 +280,7 @@ impl Call {
         path.verb = Some(verb);
         let target = crate::request::Target::Resource(path);
         let wanted = auth::Attributes::of(&target);
-        if auth::is_allowed(&self.user, &wanted, &self.server.inner().storage) {
-            return Ok(());
-        }
-        Err(auth::denied(&self.user, &target))
+        auth::check(&self.user, &wanted, &self.server.inner().storage)
     }
 }
 

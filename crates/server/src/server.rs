@@ -365,10 +365,9 @@ impl Server {
             Some(user) => user.clone(),
             None => self.0.authenticator.user(&parts.headers, &self.0.storage)?,
         };
-        let user = auth::effective_user(user, &parts.headers, &self.0.storage)?;
-        if !auth::is_allowed(&user, &Attributes::of(&target), &self.0.storage) {
-            return Err(auth::denied(&user, &target));
-        }
+        let wanted = Attributes::of(&target);
+        let user = auth::effective_user(user, &parts.headers, &wanted, &self.0.storage)?;
+        auth::check(&user, &wanted, &self.0.storage)?;
         let timeout = query
             .timeout()?
             .map_or(REQUEST_TIMEOUT, |asked| asked.min(REQUEST_TIMEOUT));

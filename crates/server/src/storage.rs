@@ -1,17 +1,31 @@
 //! The store, asked by group, resource and name.
 
 use std::ops::Deref;
+use std::sync::Arc;
 
 use windlass_core::{Doc, Key};
 use windlass_store::{Resource as Shelf, Snapshot, Store};
 
+use crate::auth::GrantIndex;
+
 /// The store with the look-ups that authentication, authorization and admission need.
 #[derive(Clone, Debug)]
-pub(crate) struct Storage(Store);
+pub(crate) struct Storage {
+    store: Store,
+    grants: Arc<GrantIndex>,
+}
 
 impl Storage {
     pub(crate) fn new(store: Store) -> Self {
-        Self(store)
+        Self {
+            store,
+            grants: Arc::default(),
+        }
+    }
+
+    /// The role bindings by subject.
+    pub(crate) fn grants(&self) -> &GrantIndex {
+        &self.grants
     }
 
     /// One object in its stored form; the namespace is empty for cluster scope.
@@ -26,14 +40,14 @@ impl Storage {
             return None;
         }
         let entry = self
-            .0
+            .store
             .get(&Shelf::new(group, resource), &key(namespace, name))?;
         Some(entry.doc().clone())
     }
 
     /// All objects of a resource as they are now.
     pub(crate) fn snapshot_of(&self, group: &str, resource: &str) -> Snapshot {
-        self.0.snapshot(&Shelf::new(group, resource))
+        self.store.snapshot(&Shelf::new(group, resource))
     }
 }
 
@@ -41,7 +55,7 @@ impl Deref for Storage {
     type Target = Store;
 
     fn deref(&self) -> &Store {
-        &self.0
+        &self.store
     }
 }
 

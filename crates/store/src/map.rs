@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::Entry;
@@ -58,6 +59,26 @@ impl Map {
     pub(crate) fn get(&self, key: &str) -> Option<&Arc<Entry>> {
         let place = self.find(key).ok()?;
         Some(&self.chunks[place.chunk][place.index])
+    }
+
+    /// Returns true if both maps are one and the same list of chunks.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.chunks, &other.chunks)
+    }
+
+    /// The entries that another map does not hold. Chunks that both share are passed over.
+    pub(crate) fn not_in(&self, other: &Self) -> Vec<Arc<Entry>> {
+        let shared: BTreeSet<*const Vec<Arc<Entry>>> =
+            other.chunks.iter().map(Arc::as_ptr).collect();
+        let own = self.chunks.iter();
+        own.filter(|chunk| !shared.contains(&Arc::as_ptr(chunk)))
+            .flat_map(|chunk| chunk.iter())
+            .filter(|entry| {
+                let known = other.get(entry.key.as_str());
+                !known.is_some_and(|known| Arc::ptr_eq(known, entry))
+            })
+            .cloned()
+            .collect()
     }
 
     /// Puts the entry in the place of its key and returns what was there.

@@ -68,6 +68,20 @@ impl Snapshot {
         }
     }
 
+    /// Returns true if both snapshots share their objects: nothing was written in between. A false
+    /// answer is possible for equal states; it costs a comparison, no more.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.map.is_same(&other.map)
+    }
+
+    /// The objects of this snapshot that another one of the same resource does not have in the
+    /// same state. Costs what differs, rounded up to chunks, and the number of chunks.
+    #[must_use]
+    pub fn not_in(&self, other: &Self) -> Vec<Arc<Entry>> {
+        self.map.not_in(&other.map)
+    }
+
     /// The state before these events, which lead in order from there to here.
     pub(crate) fn before(self, events: &[Arc<Event>], revision: u64) -> Self {
         let mut map = self.map;

@@ -1,13 +1,16 @@
 //! Role based access control over the roles and bindings in the store.
 
-use windlass_core::{Doc, quote};
+use windlass_core::{Doc, GroupResource};
 
-use super::{MASTERS, User};
+use super::grants::Grant;
+use super::{Decision, User};
 use crate::request::{Target, Verb};
-use crate::status::Status;
 use crate::storage::Storage;
 
-const GROUP: &str = "rbac.authorization.k8s.io";
+pub(super) const GROUP: &str = "rbac.authorization.k8s.io";
+
+/// At most so many absent roles are named in one message.
+const ABSENT_LIMIT: usize = 16;
 
 /// What somebody wants to do, as rules see it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -54,52 +57,79 @@ pub(crate) fn join(resource: &str, subresource: &str) -> String {
     format!("{resource}/{subresource}")
 }
 
-/// Whether a user may do something.
-pub(crate) fn is_allowed(user: &User, wanted: &Attributes, storage: &Storage) -> bool {
-    if user.is_in(MASTERS) {
-        return true;
-    }
-    let mut allowed = false;
-    visit_rules(user, &wanted.namespace, storage, |rule| {
-        allowed = rule_allows(rule, wanted);
-        !allowed
+/// Decides by the roles of a user. Roles that are bound and absent are the reason of a refusal.
+pub(super) fn decide(user: &User, wanted: &Attributes, storage: &Storage) -> Decision {
+    let mut reason = None;
+    let mut absent: Vec<String> = Vec::new();
+    visit_rules(user, &wanted.namespace, storage, |grant, rule| match rule {
+        Ok(rule) if rule_allows(rule, wanted) => {
+            reason = Some(format!("RBAC: allowed by {}", grant.describe()));
+            false
+        }
+        Ok(_) => true,
+        Err(role) => {
+            if !absent.contains(&role) && absent.len() < ABSENT_LIMIT {
+                absent.push(role);
+            }
+            true
+        }
     });
-    allowed
+    match reason {
+        Some(reason) => Decision::allow(reason),
+        None => Decision::no_opinion(match absent.as_slice() {
+            [] => String::new(),
+            [one] => format!("RBAC: {one}"),
+            many => format!("RBAC: [{}]", many.join(", ")),
+        }),
+    }
 }
 
-/// Shows every rule that holds for a user in a namespace until told to stop.
-pub(super) fn visit_rules(
+/// Every rule that holds for a user in a namespace, and what was not found while looking.
+pub(super) fn rules_of(user: &User, namespace: &str, storage: &Storage) -> (Vec<Doc>, Vec<String>) {
+    let (mut rules, mut absent) = (Vec::new(), Vec::new());
+    visit_rules(user, namespace, storage, |_, rule| {
+        match rule {
+            Ok(rule) => rules.push(rule.clone()),
+            Err(role) if !absent.contains(&role) && absent.len() < ABSENT_LIMIT => {
+                absent.push(role);
+            }
+            Err(_) => {}
+        }
+        true
+    });
+    (rules, absent)
+}
+
+/// Shows every rule that holds for a user in a namespace until told to stop. A role that is bound
+/// and absent is shown as the text of the error.
+fn visit_rules(
     user: &User,
     namespace: &str,
     storage: &Storage,
-    mut visit: impl FnMut(&Doc) -> bool,
+    mut visit: impl FnMut(&Grant, Result<&Doc, String>) -> bool,
 ) {
-    let cluster = storage.snapshot_of(GROUP, "clusterrolebindings");
-    let here = (!namespace.is_empty()).then(|| storage.snapshot_of(GROUP, "rolebindings"));
-    let local = here.iter().flat_map(|here| here.namespace(namespace, ""));
-    for binding in cluster.iter().chain(local) {
-        let binding = binding.doc();
-        let place = binding.meta().namespace();
-        if !binding
-            .at("/subjects")
-            .items()
-            .iter()
-            .any(|subject| is_subject(subject, user, place))
-        {
-            continue;
-        }
-        let Some(role) = role_of(binding, place, storage) else {
+    for grant in storage.grants().of(user, namespace, storage) {
+        let binding = grant.binding();
+        let here = binding.meta().namespace();
+        let Some(role) = role_of(binding, here, storage) else {
+            let kind = binding.str_at("/roleRef/kind").to_ascii_lowercase();
+            let name = binding.str_at("/roleRef/name");
+            let missing = format!("{} \"{name}\" not found", GroupResource::new(GROUP, kind));
+            if !visit(&grant, Err(missing)) {
+                return;
+            }
             continue;
         };
         for rule in role.at("/rules").items() {
-            if !visit(rule) {
+            if !visit(&grant, Ok(rule)) {
                 return;
             }
         }
     }
 }
 
-fn role_of(binding: &Doc, namespace: &str, storage: &Storage) -> Option<Doc> {
+/// The role that a binding of a namespace refers to.
+pub(super) fn role_of(binding: &Doc, namespace: &str, storage: &Storage) -> Option<Doc> {
     let name = binding.str_at("/roleRef/name");
     match binding.str_at("/roleRef/kind") {
         "ClusterRole" => storage.find(GROUP, "clusterroles", "", name),
@@ -108,25 +138,8 @@ fn role_of(binding: &Doc, namespace: &str, storage: &Storage) -> Option<Doc> {
     }
 }
 
-fn is_subject(subject: &Doc, user: &User, namespace: &str) -> bool {
-    let name = subject.str_at("/name");
-    match subject.str_at("/kind") {
-        "User" => user.name == name,
-        "Group" => user.is_in(name),
-        "ServiceAccount" => {
-            let place = match subject.str_at("/namespace") {
-                "" => namespace,
-                given => given,
-            };
-            let rest = user.name.strip_prefix("system:serviceaccount:");
-            !place.is_empty() && rest.and_then(|rest| rest.split_once(':')) == Some((place, name))
-        }
-        _ => false,
-    }
-}
-
-/// Whether one rule allows something.
-pub(super) fn rule_allows(rule: &Doc, wanted: &Attributes) -> bool {
+/// Returns true if one rule allows something.
+fn rule_allows(rule: &Doc, wanted: &Attributes) -> bool {
     if !has(rule.at("/verbs"), |verb| verb == "*" || verb == wanted.verb) {
         return false;
     }
@@ -150,146 +163,4 @@ pub(super) fn rule_allows(rule: &Doc, wanted: &Attributes) -> bool {
 
 fn has(list: &Doc, test: impl Fn(&str) -> bool) -> bool {
     list.items().iter().filter_map(Doc::as_str).any(test)
-}
-
-/// Refuses a role or binding that would give more than its author has.
-pub(crate) fn check_escalation(
-    user: &User,
-    resource: &windlass_core::GroupResource,
-    object: &Doc,
-    storage: &Storage,
-) -> Result<(), Status> {
-    if resource.group() != GROUP || user.is_in(MASTERS) {
-        return Ok(());
-    }
-    let namespace = object.meta().namespace();
-    let (rules, verb, named) = match resource.resource() {
-        "roles" | "clusterroles" => (
-            object.at("/rules").clone(),
-            "escalate",
-            object.meta().name().to_owned(),
-        ),
-        _ => {
-            let role = role_of(object, namespace, storage);
-            let rules = role
-                .map(|role| role.at("/rules").clone())
-                .unwrap_or_default();
-            (rules, "bind", object.str_at("/roleRef/name").to_owned())
-        }
-    };
-    let target = match (resource.resource(), object.str_at("/roleRef/kind")) {
-        ("roles", _) | (_, "Role") => "roles",
-        _ => "clusterroles",
-    };
-    let may = Attributes {
-        verb: verb.to_owned(),
-        group: GROUP.to_owned(),
-        resource: target.to_owned(),
-        namespace: namespace.to_owned(),
-        name: named,
-        path: None,
-    };
-    if is_allowed(user, &may, storage) {
-        return Ok(());
-    }
-    let missing = missing_rights(user, namespace, &rules, storage);
-    if missing.is_empty() {
-        return Ok(());
-    }
-    let groups: Vec<&str> = user.groups.iter().map(String::as_str).collect();
-    let why = format!(
-        "user {} (groups={}) is attempting to grant RBAC permissions not currently held:\n{}",
-        quote(&user.name),
-        list(&groups),
-        missing.join("\n")
-    );
-    Err(Status::forbidden(resource, object.meta().name(), &why))
-}
-
-/// What a user may not do of what some rules allow, verbs on the same things together.
-fn missing_rights(user: &User, namespace: &str, rules: &Doc, storage: &Storage) -> Vec<String> {
-    let mut missing: Vec<(Attributes, Vec<String>)> = Vec::new();
-    let wishes = rules
-        .items()
-        .iter()
-        .flat_map(|rule| single_wishes(rule, namespace));
-    for wish in wishes.filter(|wish| !is_allowed(user, wish, storage)) {
-        let thing = Attributes {
-            verb: String::new(),
-            ..wish
-        };
-        match missing.iter_mut().find(|(known, _)| *known == thing) {
-            Some((_, verbs)) if verbs.contains(&wish.verb) => {}
-            Some((_, verbs)) => verbs.push(wish.verb),
-            None => missing.push((thing, vec![wish.verb])),
-        }
-    }
-    let mut shown: Vec<String> = missing
-        .iter()
-        .map(|(thing, verbs)| show_right(thing, verbs))
-        .collect();
-    shown.sort();
-    shown
-}
-
-/// Some verbs on one thing, as upstream writes a rule in one line.
-fn show_right(thing: &Attributes, verbs: &[String]) -> String {
-    let verbs: Vec<&str> = verbs.iter().map(String::as_str).collect();
-    let mut parts = Vec::new();
-    match &thing.path {
-        Some(path) => parts.push(format!("NonResourceURLs:{}", list(&[path]))),
-        None => {
-            parts.push(format!("APIGroups:{}", list(&[&thing.group])));
-            parts.push(format!("Resources:{}", list(&[&thing.resource])));
-        }
-    }
-    if !thing.name.is_empty() {
-        parts.push(format!("ResourceNames:{}", list(&[&thing.name])));
-    }
-    parts.push(format!("Verbs:{}", list(&verbs)));
-    format!("{{{}}}", parts.join(", "))
-}
-
-/// Texts in quotes with spaces between.
-fn list(texts: &[&str]) -> String {
-    let quoted: Vec<String> = texts.iter().map(|text| quote(text)).collect();
-    format!("[{}]", quoted.join(" "))
-}
-
-/// A rule taken apart into single wishes. A star is a wish for a star, which only a star grants.
-fn single_wishes(rule: &Doc, namespace: &str) -> Vec<Attributes> {
-    let texts = |key: &str| -> Vec<String> {
-        let items = rule.get(key).map(Doc::items).unwrap_or_default();
-        items
-            .iter()
-            .filter_map(|item| item.as_str().map(str::to_owned))
-            .collect()
-    };
-    let names = match texts("resourceNames") {
-        names if names.is_empty() => vec![String::new()],
-        names => names,
-    };
-    let mut wishes = Vec::new();
-    for verb in texts("verbs") {
-        for path in texts("nonResourceURLs") {
-            wishes.push(Attributes {
-                verb: verb.clone(),
-                path: Some(path),
-                ..Attributes::default()
-            });
-        }
-        for group in texts("apiGroups") {
-            for resource in texts("resources") {
-                wishes.extend(names.iter().map(|name| Attributes {
-                    verb: verb.clone(),
-                    group: group.clone(),
-                    resource: resource.clone(),
-                    namespace: namespace.to_owned(),
-                    name: name.clone(),
-                    path: None,
-                }));
-            }
-        }
-    }
-    wishes
 }

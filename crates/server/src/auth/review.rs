@@ -3,7 +3,7 @@
 use windlass_core::{Doc, GroupKind, doc};
 
 use super::rbac::{self, Attributes};
-use super::{ISSUER, MASTERS, User};
+use super::{ISSUER, MASTERS, User, authorize};
 use crate::field::{FieldErrors, FieldPath};
 use crate::registry::Resource;
 use crate::rest::put;
@@ -111,10 +111,10 @@ fn access(server: &Server, user: &User, review: &Doc) -> Doc {
             ..Attributes::default()
         }
     };
-    let allowed = rbac::is_allowed(user, &wanted, &server.inner().storage);
-    let mut status = doc!({ "allowed": allowed });
-    if allowed && !user.is_in(MASTERS) {
-        status = put(status, "/reason", "RBAC: allowed by a role");
+    let decision = authorize(user, &wanted, &server.inner().storage);
+    let mut status = doc!({ "allowed": (decision.is_allowed) });
+    if !decision.reason.is_empty() {
+        status = put(status, "/reason", decision.reason);
     }
     put(review.clone(), "/status", status)
 }
@@ -127,16 +127,22 @@ fn rules(server: &Server, user: &User, review: &Doc) -> Doc {
         resources.push(everything);
         paths.push(doc!({ "verbs": ["*"], "nonResourceURLs": ["*"] }));
     }
-    rbac::visit_rules(user, namespace, &server.inner().storage, |rule| {
-        if rule.at("/nonResourceURLs").items().is_empty() {
+    let (known, absent) = rbac::rules_of(user, namespace, &server.inner().storage);
+    for rule in known {
+        if !rule.at("/resources").items().is_empty() {
             resources.push(rule.clone());
-        } else {
-            paths.push(rule.clone());
         }
-        true
-    });
-    let status =
+        if !rule.at("/nonResourceURLs").items().is_empty() {
+            paths.push(rule);
+        }
+    }
+    let mut status =
         doc!({ "resourceRules": resources, "nonResourceRules": paths, "incomplete": false });
+    match absent.as_slice() {
+        [] => {}
+        [one] => status = put(status, "/evaluationError", one.as_str()),
+        many => status = put(status, "/evaluationError", format!("[{}]", many.join(", "))),
+    }
     put(review.clone(), "/status", status)
 }
 

@@ -20,8 +20,17 @@ pub(super) fn request(call: &Call) -> Request<'_> {
     }
 }
 
-/// Refuses a role or binding that would give more than its author has.
-pub(super) fn check_rights(call: &Call, object: &Doc) -> Result<(), Status> {
-    let storage = &call.server.inner().storage;
-    auth::check_escalation(&call.user, &call.group_resource(), object, storage)
+/// Refuses a role or binding that would give more than its author has; `old` is absent for a new
+/// object.
+pub(super) fn check_rights(call: &Call, object: &Doc, old: Option<&Doc>) -> Result<(), Status> {
+    let resource = call.group_resource();
+    let write = auth::GrantWrite {
+        user: &call.user,
+        resource: &resource,
+        namespace: call.namespace(),
+        name: &call.path.name,
+        new: object,
+        old,
+    };
+    auth::check_escalation(&write, &call.server.inner().storage)
 }

@@ -124,6 +124,7 @@ pub(super) async fn insert(
     let request = admission::request(call);
     let object = crate::admission::create(&request, object).await?;
     let object = call.resource.hooks.admit(object, storage)?;
+    admission::check_rights(call, &object, None)?;
     let generated = object.meta().name().is_empty() && !object.meta().generate_name().is_empty();
     let attempts = if generated { NAME_ATTEMPTS } else { 1 };
     let mut taken = String::new();
@@ -134,7 +135,6 @@ pub(super) async fn insert(
             Some(turn) => turn.assign(object)?,
             None => object,
         };
-        admission::check_rights(call, &object)?;
         crate::admission::validate(&request, &object, None)?;
         let charged = crate::admission::charge(&request, &object, None, dry_run).await?;
         warnings.extend(call.resource.hooks.warnings(&object));

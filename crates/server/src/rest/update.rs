@@ -380,7 +380,7 @@ fn check(call: &Call, part: Part, old: &Doc, new: &Doc) -> Result<(), Status> {
         crate::admission::validate_status(&admission::request(call), new, old)?;
     }
     if part == Part::Main && new != old {
-        admission::check_rights(call, new)?;
+        admission::check_rights(call, new, Some(old))?;
         crate::admission::validate(&admission::request(call), new, Some(old))?;
     }
     Ok(())

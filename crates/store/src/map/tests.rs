@@ -56,6 +56,41 @@ proptest! {
     }
 
     #[test]
+    fn what_two_states_do_not_share_is_their_difference(
+        before in prop::collection::vec((0..1_000u32, 0..9i64), 0..900),
+        after in prop::collection::vec((0..1_000u32, any::<Option<i64>>()), 0..30),
+    ) {
+        let mut old = Map::default();
+        for (name, value) in before {
+            old.insert(entry(name, value));
+        }
+        let mut new = old.clone();
+        prop_assert!(new.is_same(&old));
+        let mut touched = BTreeMap::new();
+        for (name, value) in after {
+            match value {
+                Some(value) => drop(new.insert(entry(name, value))),
+                None => drop(new.remove(&format!("{name:05}"))),
+            }
+            touched.insert(format!("{name:05}"), value);
+        }
+        let keys = |entries: Vec<Arc<Entry>>| -> Vec<String> {
+            entries.iter().map(|entry| entry.key.to_string()).collect()
+        };
+        let (mut gone, mut come) = (Vec::new(), Vec::new());
+        for (key, value) in &touched {
+            if old.get(key).is_some() {
+                gone.push(key.clone());
+            }
+            if value.is_some() {
+                come.push(key.clone());
+            }
+        }
+        prop_assert_eq!(keys(old.not_in(&new)), gone);
+        prop_assert_eq!(keys(new.not_in(&old)), come);
+    }
+
+    #[test]
     fn a_range_is_what_begins_with_the_prefix_from_the_start_on(
         names in prop::collection::btree_set(0..100_000u32, 0..700),
         start in 0..100_000u32,
