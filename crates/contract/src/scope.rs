@@ -4,7 +4,7 @@ mod forget;
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use http::{HeaderMap, Method};
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use windlass_core::Doc;
 
 use crate::answer::Answer;
@@ -109,6 +109,17 @@ impl Scope {
         scope
             .headers
             .extend(Request::new(Method::GET, "").header(name, value).headers);
+        scope
+    }
+
+    /// The same scope for requests with one more header, even if one of that name is there. The
+    /// value may be any bytes that a header can carry.
+    #[must_use]
+    pub fn with_header_bytes(&self, name: &str, value: &[u8]) -> Self {
+        let mut scope = self.clone();
+        let name = HeaderName::try_from(name).expect("the case names a header");
+        let value = HeaderValue::from_bytes(value).expect("the case gives a header value");
+        scope.headers.append(name, value);
         scope
     }
 

@@ -48,7 +48,8 @@ pub(crate) fn apiserver(directory: &Directory, port: u16, options: &Options) -> 
         ),
         "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
         format!("--service-cluster-ip-range={SERVICE_RANGE}"),
-        "--authorization-mode=RBAC".to_owned(),
+        "--authorization-mode=Node,RBAC".to_owned(),
+        "--enable-admission-plugins=NodeRestriction".to_owned(),
         "--allow-privileged=true".to_owned(),
         // An endpoint of the service `kubernetes` may not be a loopback address, and this server
         // has no other.

@@ -45,6 +45,8 @@ pub(crate) struct Request<'a> {
     pub(crate) user: &'a User,
     /// Empty outside of namespaces.
     pub(crate) namespace: &'a str,
+    /// The part of the object that is written; empty for the object itself.
+    pub(crate) subresource: &'a str,
     pub(crate) storage: &'a Storage,
     pub(crate) env: &'a Env,
 }
@@ -100,9 +102,12 @@ pub(crate) fn update_part(request: &Request<'_>, object: Doc, old: &Doc) -> Doc 
     object
 }
 
-/// Refuses a valid status because of other objects.
+/// Refuses a valid status, or another part with its own path, because of other objects.
 pub(crate) fn validate_status(request: &Request<'_>, new: &Doc, old: &Doc) -> Result<(), Status> {
-    if request.is_of("resource.k8s.io", "resourceclaims") {
+    if request.is_of(signing::GROUP, signing::PLURAL) {
+        return signing::check_signer(request, new, old);
+    }
+    if request.is_of("resource.k8s.io", "resourceclaims") && request.subresource == "status" {
         return crate::kinds::check_admin_allocation(new, old, request.storage);
     }
     Ok(())
@@ -117,6 +122,7 @@ pub(crate) fn validate(
     match (request.resource.plural.as_ref(), old) {
         ("pods", None) | ("persistentvolumeclaims", _) => limits::validate(request, object, old),
         ("priorityclasses", _) => priority::validate(request, object, old),
+        (signing::PLURAL, None) => signing::check_subject(request, object),
         _ => Ok(()),
     }
 }

@@ -1,12 +1,20 @@
 //! Requests for certificates: who asks, and when it was decided.
 
-use windlass_core::{Doc, Object, Str};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use windlass_core::{Doc, Object, Str, quote};
+use x509_parser::certification_request::X509CertificationRequest;
+use x509_parser::prelude::FromDer;
 
 use super::Request;
+use crate::auth::{Attributes, MASTERS, is_allowed};
 use crate::kinds::edit;
+use crate::status::Status;
 
 pub(super) const GROUP: &str = "certificates.k8s.io";
 pub(super) const PLURAL: &str = "certificatesigningrequests";
+/// The signer of certificates that this server accepts from clients.
+const CLIENT_SIGNER: &str = "kubernetes.io/kube-apiserver-client";
 
 /// A new request with the user who asks, whatever it says itself.
 pub(super) fn admit(request: &Request<'_>, object: &Doc) -> Doc {
@@ -59,4 +67,74 @@ pub(super) fn date(request: &Request<'_>, object: &Doc, old: &Doc) -> Doc {
             edit(status, |status| status.each("conditions", dated))
         });
     })
+}
+
+/// Refuses a request for a certificate with which everything would be allowed.
+pub(super) fn check_subject(request: &Request<'_>, object: &Doc) -> Result<(), Status> {
+    if object.str_at("/spec/signerName") != CLIENT_SIGNER {
+        return Ok(());
+    }
+    let Some(groups) = organizations(object.str_at("/spec/request")) else {
+        let why = "failed to parse CSR: it is not a PKCS #10 request in PEM";
+        return Err(request.forbid(object, why));
+    };
+    if groups.iter().any(|group| group == MASTERS) {
+        let why = format!("use of {CLIENT_SIGNER} signer with {MASTERS} group is not allowed");
+        return Err(request.forbid(object, &why));
+    }
+    Ok(())
+}
+
+/// The organizations in the subject of a request for a certificate, which is PEM in base64.
+fn organizations(encoded: &str) -> Option<Vec<String>> {
+    let pem = String::from_utf8(BASE64.decode(encoded).ok()?).ok()?;
+    let (_, rest) = pem.split_once("-----BEGIN CERTIFICATE REQUEST-----")?;
+    let (body, _) = rest.split_once("-----END CERTIFICATE REQUEST-----")?;
+    let body: String = body.split_whitespace().collect();
+    let der = BASE64.decode(body).ok()?;
+    let (_, parsed) = X509CertificationRequest::from_der(&der).ok()?;
+    let subject = &parsed.certification_request_info.subject;
+    let organizations = subject.iter_organization();
+    organizations
+        .map(|it| it.as_str().ok().map(str::to_owned))
+        .collect()
+}
+
+/// Refuses a decision about a request by somebody who may not decide for its signer.
+pub(super) fn check_signer(request: &Request<'_>, new: &Doc, old: &Doc) -> Result<(), Status> {
+    let signer = old.str_at("/spec/signerName");
+    let verb = match request.subresource {
+        "approval" => "approve",
+        "status" => {
+            let is_same = |pointer: &str| new.at(pointer) == old.at(pointer);
+            if is_same("/status/certificate") && is_same("/status/conditions") {
+                return Ok(());
+            }
+            "sign"
+        }
+        _ => return Ok(()),
+    };
+    if may(request, verb, signer) {
+        return Ok(());
+    }
+    let signer = quote(signer);
+    let why = format!("user not permitted to {verb} requests with signerName {signer}");
+    Err(request.forbid(old, &why))
+}
+
+/// Returns true if the user has a right for a signer, or for all signers of its domain.
+fn may(request: &Request<'_>, verb: &str, signer: &str) -> bool {
+    let domain = signer.split('/').next().unwrap_or_default();
+    [signer.to_owned(), format!("{domain}/*")]
+        .into_iter()
+        .any(|name| {
+            let wanted = Attributes {
+                verb: verb.to_owned(),
+                group: GROUP.to_owned(),
+                resource: "signers".to_owned(),
+                name,
+                ..Attributes::default()
+            };
+            is_allowed(request.user, &wanted, request.storage)
+        })
 }

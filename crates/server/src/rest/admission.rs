@@ -15,6 +15,7 @@ pub(super) fn request(call: &Call) -> Request<'_> {
         resource: &call.resource,
         user: &call.user,
         namespace: call.namespace(),
+        subresource: &call.path.subresource,
         storage: &inner.storage,
         env: &inner.env,
     }

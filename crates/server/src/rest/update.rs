@@ -376,7 +376,7 @@ fn check(call: &Call, part: Part, old: &Doc, new: &Doc) -> Result<(), Status> {
             &errors,
         ));
     }
-    if part == Part::Status {
+    if matches!(part, Part::Status | Part::Only(_)) {
         crate::admission::validate_status(&admission::request(call), new, old)?;
     }
     if part == Part::Main && new != old {

@@ -215,7 +215,7 @@ async fn impersonation_needs_a_right_and_then_counts() {
         .await
         .refused(403, "Forbidden");
     assert!(
-        message.contains("cannot impersonate resource \"users\""),
+        message.contains("cannot impersonate-on:user-info:get path \"/version\""),
         "{message}"
     );
 }
