@@ -1,11 +1,17 @@
 //! When objects with a time to live go.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
+use foldhash::fast::RandomState;
 use windlass_core::{Env, Key};
 
 use crate::Resource;
+
+/// The table of deadlines shrinks when it has room for this many times its entries, and for more
+/// than this number of entries.
+const SPARE_FACTOR: usize = 8;
+const SPARE_ENTRIES: usize = 128;
 
 /// The end of an object's life, on both clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +23,7 @@ pub(crate) struct Expiry {
 }
 
 /// One state of an object that is to go. A later write of the object outdates it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Lease {
     pub(crate) deadline: Duration,
     pub(crate) revision: u64,
@@ -25,26 +31,49 @@ pub(crate) struct Lease {
     pub(crate) key: Key,
 }
 
-/// All leases, earliest first. As many as there are writes with a time to live whose deadline a
-/// sweep has not seen yet.
+/// All leases, earliest first: at most one for each object that exists. A write that replaces or
+/// deletes the object ends the lease of the state before, whose deadline may be an hour away.
 #[derive(Debug, Default)]
 pub(crate) struct Leases {
-    leases: BTreeSet<Lease>,
+    by_deadline: BTreeMap<(Duration, u64), (Resource, Key)>,
+    /// The deadline of a state, by its revision.
+    deadlines: HashMap<u64, Duration, RandomState>,
 }
 
 impl Leases {
     pub(crate) fn add(&mut self, lease: Lease) {
-        self.leases.insert(lease);
+        let (deadline, revision) = (lease.deadline, lease.revision);
+        self.deadlines.insert(revision, deadline);
+        self.by_deadline
+            .insert((deadline, revision), (lease.resource, lease.key));
     }
 
     /// The earliest leases that have ended at `now`.
     pub(crate) fn due(&self, now: Duration, limit: usize) -> Vec<Lease> {
-        let due = self.leases.iter().take_while(|lease| lease.deadline <= now);
-        due.take(limit).cloned().collect()
+        let due = self.by_deadline.range(..=(now, u64::MAX)).take(limit);
+        let lease = |(&(deadline, revision), (resource, key)): (_, &(Resource, Key))| Lease {
+            deadline,
+            revision,
+            resource: resource.clone(),
+            key: key.clone(),
+        };
+        due.map(lease).collect()
     }
 
-    pub(crate) fn remove(&mut self, lease: &Lease) {
-        self.leases.remove(lease);
+    /// Ends the lease of the state that a write of this revision made, if it has one.
+    pub(crate) fn end(&mut self, revision: u64) {
+        if let Some(deadline) = self.deadlines.remove(&revision) {
+            self.by_deadline.remove(&(deadline, revision));
+        }
+        // A burst leaves room behind that would be held for ever.
+        if self.deadlines.capacity() > SPARE_FACTOR * self.deadlines.len().max(SPARE_ENTRIES) {
+            self.deadlines.shrink_to(2 * self.deadlines.len());
+        }
+    }
+
+    /// The number of leases.
+    pub(crate) fn len(&self) -> usize {
+        self.by_deadline.len()
     }
 }
 

@@ -13,6 +13,8 @@ pub struct Stats {
     pub queued: usize,
     /// Bytes of memory that are held for watches alone, at most.
     pub history_bytes: u64,
+    /// Objects with a time to live.
+    pub leases: usize,
     /// Bytes on disk after the last commit; zero in memory.
     pub disk_bytes: u64,
     /// Bytes of objects and history on disk, without free space in the files; zero in memory.

@@ -248,6 +248,7 @@ impl Store {
             compacted: visible.floor(),
             queued,
             history_bytes: visible.history_bytes(),
+            leases: visible.leases.len(),
             disk_bytes: self.shared().disk_bytes.load(Ordering::Relaxed),
             used_bytes: self.shared().used_bytes.load(Ordering::Relaxed),
             quota_bytes: self.shared().options.quota_bytes,
@@ -283,7 +284,7 @@ impl Store {
                     Ok(_) => {}
                     Err(_) => return expired,
                 }
-                self.shared().visible.write().leases.remove(lease);
+                self.shared().visible.write().leases.end(lease.revision);
             }
         }
     }

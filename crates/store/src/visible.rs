@@ -182,6 +182,9 @@ impl Visible {
             "writes are published in order"
         );
         self.revision = event.revision();
+        if let Some(previous) = &event.previous {
+            self.leases.end(previous.revision);
+        }
         if let Some(expiry) = expiry {
             self.leases.add(Lease {
                 deadline: expiry.deadline,

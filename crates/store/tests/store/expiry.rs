@@ -7,7 +7,7 @@ use windlass_core::{Env, ManualClock};
 use windlass_store::{Change, Commit, Place, RevisionError, Store, StoreOptions};
 
 use crate::sim_disk::SimDisk;
-use crate::support::{drain, key, memory, object, pods, put};
+use crate::support::{delete, drain, key, memory, object, pods, put};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -48,6 +48,22 @@ async fn a_later_write_replaces_the_time_to_live() {
     clock.advance(HOUR / 2);
     assert_eq!(store.sweep().await.expired, 1);
     assert!(store.get(&pods(), &key("for-ever")).is_some());
+}
+
+#[tokio::test]
+async fn objects_that_are_replaced_or_deleted_leave_no_lease_behind() {
+    let clock = Arc::new(ManualClock::new());
+    let store = Store::open(on_clock(&clock)).unwrap();
+    for index in 0..1_000 {
+        let name = format!("object-{index}");
+        put_for(&store, &name, 1, HOUR).await;
+        put_for(&store, &name, 2, HOUR).await;
+        assert_eq!(store.stats().leases, 1);
+        delete(&store, &pods(), &name).await;
+        assert_eq!(store.stats().leases, 0);
+    }
+    clock.advance(HOUR);
+    assert_eq!(store.sweep().await.expired, 0);
 }
 
 #[tokio::test]
