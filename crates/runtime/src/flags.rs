@@ -9,7 +9,10 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser};
 use windlass_client::{Config, Encoding, Lookup, RateLimit};
 use windlass_core::{Env, Key};
 
-use crate::{BuildError, ElectionOptions, LoggingFormat, Manager, ManagerBuilder, Shutdown, logs};
+use crate::{
+    ALWAYS_ALLOWED_PATHS, BuildError, ElectionOptions, LoggingFormat, Manager, ManagerBuilder,
+    Shutdown, logs,
+};
 pub use duration::{DurationError, parse_duration};
 use identity::hostname;
 
@@ -27,12 +30,12 @@ pub struct Flags {
     #[command(flatten)]
     pub election: ElectionFlags,
 
-    /// Address for /metrics and /debug/windlass; "0" for none.
+    /// Address for /metrics and /debug/windlass; ":PORT" for all of the machine, "0" for none.
     #[arg(
         long,
         env = "WINDLASS_METRICS_BIND_ADDRESS",
         value_name = "ADDRESS",
-        default_value = ":8080"
+        default_value = "127.0.0.1:8080"
     )]
     pub metrics_bind_address: BindAddress,
 
@@ -44,6 +47,17 @@ pub struct Flags {
         default_value = "0"
     )]
     pub health_probe_bind_address: BindAddress,
+
+    /// Paths that everybody may read; "PATH*" for all that begin so. For others the API server is
+    /// asked: TokenReview, SubjectAccessReview.
+    #[arg(
+        long,
+        env = "WINDLASS_AUTHORIZATION_ALWAYS_ALLOW_PATHS",
+        value_name = "PATHS",
+        value_delimiter = ',',
+        default_values = ALWAYS_ALLOWED_PATHS
+    )]
+    pub authorization_always_allow_paths: Vec<String>,
 
     /// Requests per second.
     #[arg(
@@ -262,6 +276,7 @@ impl Flags {
                 &env,
             ));
         }
+        builder = builder.always_allow_paths(self.authorization_always_allow_paths.clone());
         if let BindAddress(Some(address)) = self.metrics_bind_address {
             builder = builder.metrics_address(address);
         }

@@ -73,8 +73,8 @@ pub use journal::{JOURNAL_CAUSES_LIMIT, JOURNAL_ENTRIES_LIMIT, JOURNAL_KEYS_LIMI
 pub use kind::ResourceKind;
 pub use logs::LoggingFormat;
 pub use manager::{
-    BuildError, GRACE_PERIOD, Manager, ManagerBuilder, ManagerHandle, RESYNC_PERIOD, RunError,
-    TaskFailure,
+    ALWAYS_ALLOWED_PATHS, BuildError, GRACE_PERIOD, Manager, ManagerBuilder, ManagerHandle,
+    RESYNC_PERIOD, RunError, TaskFailure,
 };
 pub use metrics::Metrics;
 pub use parallel::parallel;

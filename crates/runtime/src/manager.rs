@@ -5,6 +5,7 @@
 //! caches, servers, each asked and then waited for, all within one grace period; the Lease is
 //! given back only after the controllers have ended, and the event recorder comes last.
 
+mod access;
 mod builder;
 mod endpoints;
 mod group;
@@ -32,6 +33,7 @@ use crate::{
     metrics::{Metrics, QueueCollector},
     shutdown::Shutdown,
 };
+pub use access::ALWAYS_ALLOWED_PATHS;
 use builder::Settings;
 pub use builder::{BuildError, GRACE_PERIOD, ManagerBuilder, RESYNC_PERIOD};
 use group::{Task, TaskFn};

@@ -389,6 +389,7 @@ async fn health_metrics_and_debug_pages_are_served() {
         .builder()
         .metrics_address(address)
         .health_address(address)
+        .always_allow_paths(["*"])
         .build()
         .unwrap();
     let is_broken = Arc::new(AtomicBool::new(false));

@@ -28,6 +28,7 @@ fn start(server: &ControlPlane) -> Process {
         "--leader-elect-retry-period=500ms",
         "--metrics-bind-address=127.0.0.1:0",
         "--health-probe-bind-address=0",
+        "--authorization-always-allow-paths=/metrics",
         "--logging-format=json",
     ];
     Process::start(&words.map(str::to_owned), server.kubeconfig())

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
+mod access;
 mod claims;
 mod process;
 
@@ -122,7 +123,10 @@ async fn the_service_account_has_the_rights_it_needs_and_no_others() {
     assert!(!lease.unwrap().str_at("/spec/holderIdentity").is_empty());
     let ready = process.get("health probes", "/readyz").await;
     assert!(ready.starts_with("HTTP/1.1 200"), "{ready}");
-    let metrics = process.get("metrics", "/metrics").await;
+    let refused = process.get("metrics", "/metrics").await;
+    assert!(refused.starts_with("HTTP/1.1 403"), "{refused}");
+    let token = scraper(server);
+    let metrics = process.get_as(&token, "metrics", "/metrics").await;
     assert!(
         metrics.contains("rest_client_requests_total{code=\"201\""),
         "{metrics}"
@@ -140,6 +144,21 @@ async fn the_service_account_has_the_rights_it_needs_and_no_others() {
     ] {
         assert!(!may(server, verb, resource), "it may {verb} {resource}");
     }
+}
+
+/// The token of an account that may read metrics.
+fn scraper(server: &ControlPlane) -> String {
+    let kubectl = |words: &[&str]| {
+        let output = server.kubectl().args(words).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{words:?}: {said}");
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    };
+    let account = "--serviceaccount=windlass:scraper";
+    kubectl(&["create", "serviceaccount", "-n", "windlass", "scraper"]);
+    let role = "--clusterrole=system:monitoring";
+    kubectl(&["create", "clusterrolebinding", "scraper", role, account]);
+    kubectl(&["create", "token", "-n", "windlass", "scraper"])
 }
 
 /// Two pods, another template, no pods: what the controllers do in a life of a Deployment.

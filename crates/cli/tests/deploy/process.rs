@@ -71,12 +71,22 @@ impl Process {
         address(&lines).unwrap_or_else(|| panic!("{message} is missing in {lines:?}"))
     }
 
-    /// Gets a page.
+    /// Gets a page as nobody in particular.
     pub(crate) async fn get(&self, what: &str, path: &str) -> String {
+        self.get_with(what, path, "").await
+    }
+
+    /// Gets a page with a bearer token.
+    pub(crate) async fn get_as(&self, token: &str, what: &str, path: &str) -> String {
+        let header = format!("Authorization: Bearer {token}\r\n");
+        self.get_with(what, path, &header).await
+    }
+
+    async fn get_with(&self, what: &str, path: &str, header: &str) -> String {
         let address = self.address(what);
         let mut stream = tokio::net::TcpStream::connect(&address).await.unwrap();
         let request =
-            format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+            format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n{header}Connection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await.unwrap();

@@ -21,7 +21,12 @@ fn defaults_are_those_of_the_kubernetes_components() {
     assert_eq!((flags.kube_api_qps, flags.kube_api_burst), (20.0, 30));
     assert_eq!(flags.kube_api_content_type, Encoding::Protobuf);
     assert_eq!(flags.min_resync_period, Duration::from_secs(12 * 3600));
-    assert_eq!(flags.metrics_bind_address.0.unwrap().port(), 8080);
+    let loopback = "127.0.0.1:8080".parse().unwrap();
+    assert_eq!(flags.metrics_bind_address.0, Some(loopback));
+    assert_eq!(
+        flags.authorization_always_allow_paths,
+        ["/healthz", "/readyz", "/livez"]
+    );
     assert_eq!(flags.health_probe_bind_address.0, None);
 }
 

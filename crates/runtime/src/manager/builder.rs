@@ -51,6 +51,8 @@ pub(super) struct Settings {
     pub(super) elector: Option<LeaderElector>,
     pub(super) health_address: Option<SocketAddr>,
     pub(super) metrics_address: Option<SocketAddr>,
+    /// `None` for [`ALWAYS_ALLOWED_PATHS`](super::ALWAYS_ALLOWED_PATHS).
+    pub(super) always_allowed: Option<Vec<String>>,
 }
 
 /// How long to wait for everything to end.
@@ -165,9 +167,23 @@ impl ManagerBuilder {
         self
     }
 
-    /// Serves `/metrics` and `/debug/windlass/` here. Off by default.
+    /// Serves `/metrics` and `/debug/windlass/` here. Off by default. Who asks has to have the
+    /// right to `get` the path, unless it is [always allowed](Self::always_allow_paths).
     pub fn metrics_address(mut self, address: SocketAddr) -> Self {
         self.settings.metrics_address = Some(address);
+        self
+    }
+
+    /// The paths that everybody may read, in place of
+    /// [`ALWAYS_ALLOWED_PATHS`](crate::ALWAYS_ALLOWED_PATHS). One that ends with `*` stands for all
+    /// that begin like it. For any other path a TokenReview and a SubjectAccessReview decide, which
+    /// the account of this process needs the right to create.
+    pub fn always_allow_paths<P: Into<String>>(
+        mut self,
+        paths: impl IntoIterator<Item = P>,
+    ) -> Self {
+        let paths = paths.into_iter().map(Into::into).collect();
+        self.settings.always_allowed = Some(paths);
         self
     }
 

@@ -10,9 +10,12 @@ use prometheus_client::{encoding::text, registry::Registry};
 use windlass_core::Key;
 
 use super::Inner;
-use crate::health::{self, Check};
+use crate::{
+    health::{self, Check},
+    metrics::register_cache_sizes,
+};
 
-const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+pub(super) const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 const OPEN_METRICS: HeaderValue =
     HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
 
@@ -128,9 +131,13 @@ impl Inner {
         self.cache_metrics.register(&mut registry);
         self.client.options().metrics.register(&mut registry);
         registry.register_collector(Box::new(self.queues.clone()));
-        for register in &self.added.lock().metrics {
+        let added = self.added.lock();
+        let sizes = added.controllers.iter();
+        register_cache_sizes(&mut registry, sizes.map(|it| (it.name(), it.cache_sizes())));
+        for register in &added.metrics {
             register(&mut registry);
         }
+        drop(added);
         let mut text = String::new();
         if text::encode(&mut text, &registry).is_err() {
             tracing::error!("the metrics cannot be written");

@@ -10,6 +10,7 @@ use tokio::{
 
 use super::{
     Inner, Manager,
+    access::{ALWAYS_ALLOWED_PATHS, Access},
     builder::{Grace, Settings},
     group::{Group, Task},
     server::Servers,
@@ -130,8 +131,10 @@ impl Inner {
             elector,
             health_address,
             metrics_address,
+            always_allowed,
         } = settings;
-        let servers = Servers::start(&self, health_address, metrics_address).await?;
+        let access = self.access(always_allowed);
+        let servers = Servers::start(&self, access, health_address, metrics_address).await?;
         self.factory.start();
         let synced = tokio::select! {
             biased;
@@ -151,6 +154,17 @@ impl Inner {
         }
         let running = self.start(tasks, elector, servers, grace);
         self.supervise(running, grace).await
+    }
+
+    /// Decides who may read the pages, by asking the server without leading.
+    fn access(&self, always_allowed: Option<Vec<String>>) -> Access {
+        let open = always_allowed.unwrap_or_else(|| {
+            ALWAYS_ALLOWED_PATHS
+                .map(str::to_owned)
+                .into_iter()
+                .collect()
+        });
+        Access::new(self.free_client.clone(), open)
     }
 
     fn take_tasks(&self) -> Result<Vec<Task>, RunError> {

@@ -3,6 +3,7 @@
 use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use http::Method;
 use http_body_util::Full;
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -12,7 +13,12 @@ use tokio::{
     task::JoinSet,
 };
 
-use super::{Inner, endpoints::Endpoints, run::RunError};
+use super::{
+    Inner,
+    access::Access,
+    endpoints::{Endpoints, TEXT},
+    run::RunError,
+};
 use crate::shutdown::Shutdown;
 
 /// How long a client may take to send its request.
@@ -25,18 +31,21 @@ const CONNECTIONS_LIMIT: usize = 64;
 pub(super) struct Servers {
     tasks: JoinSet<()>,
     shutdown: Shutdown,
+    access: Arc<Access>,
 }
 
 impl Servers {
     /// Binds the addresses and serves. One address for both gets everything.
     pub(super) async fn start(
         inner: &Arc<Inner>,
+        access: Access,
         health: Option<SocketAddr>,
         metrics: Option<SocketAddr>,
     ) -> Result<Self, RunError> {
         let mut servers = Self {
             tasks: JoinSet::new(),
             shutdown: Shutdown::new(),
+            access: Arc::new(access),
         };
         match (health, metrics) {
             (Some(health), Some(metrics)) if health == metrics && health.port() != 0 => {
@@ -60,11 +69,15 @@ impl Servers {
         let address = listener.local_addr().unwrap_or(address);
         tracing::info!(%address, "Serving {}", endpoints.describe());
         let shutdown = self.shutdown.clone();
+        let pages = Arc::new(Pages {
+            endpoints,
+            access: self.access.clone(),
+        });
         self.tasks.spawn(async move {
             tokio::select! {
                 biased;
                 () = shutdown.requested() => {}
-                () = accept(listener, Arc::new(endpoints)) => {}
+                () = accept(listener, pages) => {}
             }
         });
         Ok(())
@@ -76,7 +89,44 @@ impl Servers {
     }
 }
 
-async fn accept(listener: TcpListener, endpoints: Arc<Endpoints>) {
+/// The pages of one server.
+struct Pages {
+    endpoints: Endpoints,
+    access: Arc<Access>,
+}
+
+impl Pages {
+    async fn answer(&self, request: &http::Request<Incoming>) -> http::Response<Full<Bytes>> {
+        let (method, uri) = (request.method(), request.uri());
+        let checked = self
+            .access
+            .check(verb(method), uri.path(), request.headers());
+        let (status, content_type, text) = match checked.await {
+            Ok(()) => self.endpoints.answer(method, uri),
+            Err(refusal) => (refusal.status, TEXT, refusal.text),
+        };
+        let mut response = http::Response::new(Full::new(Bytes::from(text)));
+        *response.status_mut() = status;
+        let headers = response.headers_mut();
+        headers.insert(http::header::CONTENT_TYPE, content_type);
+        response
+    }
+}
+
+/// The verb of an access review.
+fn verb(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "get",
+        Method::HEAD => "head",
+        Method::POST => "post",
+        Method::PUT => "put",
+        Method::PATCH => "patch",
+        Method::DELETE => "delete",
+        _ => "other",
+    }
+}
+
+async fn accept(listener: TcpListener, pages: Arc<Pages>) {
     let places = Arc::new(Semaphore::new(CONNECTIONS_LIMIT));
     let mut connections = JoinSet::new();
     loop {
@@ -86,9 +136,9 @@ async fn accept(listener: TcpListener, endpoints: Arc<Endpoints>) {
         };
         match listener.accept().await {
             Ok((stream, _)) => {
-                let endpoints = endpoints.clone();
+                let pages = pages.clone();
                 connections.spawn(async move {
-                    connection(stream, endpoints).await;
+                    connection(stream, pages).await;
                     drop(place);
                 });
             }
@@ -100,15 +150,10 @@ async fn accept(listener: TcpListener, endpoints: Arc<Endpoints>) {
     }
 }
 
-async fn connection(stream: TcpStream, endpoints: Arc<Endpoints>) {
+async fn connection(stream: TcpStream, pages: Arc<Pages>) {
     let service = service_fn(move |request: http::Request<Incoming>| {
-        let (status, content_type, text) = endpoints.answer(request.method(), request.uri());
-        let mut response = http::Response::new(Full::new(Bytes::from(text)));
-        *response.status_mut() = status;
-        response
-            .headers_mut()
-            .insert(http::header::CONTENT_TYPE, content_type);
-        async { Ok::<_, Infallible>(response) }
+        let pages = pages.clone();
+        async move { Ok::<_, Infallible>(pages.answer(&request).await) }
     });
     let mut builder = http1::Builder::new();
     builder
