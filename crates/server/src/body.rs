@@ -3,6 +3,8 @@
 //! An answer keeps its documents until somebody wants bytes. Over a socket they are encoded at the
 //! last moment; a caller in this process takes them as they are, with [`Body::into_content`].
 
+mod intake;
+
 use std::cell::RefCell;
 use std::convert::Infallible;
 use std::fmt;
@@ -15,15 +17,10 @@ use http_body_util::BodyExt;
 use http_body_util::combinators::UnsyncBoxBody;
 use windlass_core::{Doc, Encoder};
 
+pub(crate) use intake::{BodyIntake, BodyStats};
+
 use crate::compress::Packer;
 use crate::rest::{DocWatch, ListBody, WatchBody};
-use crate::status::Status;
-
-/// Upstream's limit for a request body.
-pub(crate) const BODY_BYTES_LIMIT: usize = 3 << 20;
-/// What is above the limit is still taken in up to here, and dropped: a client that is cut off
-/// while it writes does not read why.
-const DRAINED_BYTES_LIMIT: usize = 16 << 20;
 
 /// Room for the text of one object: most need no more.
 const DOC_BYTES: usize = 8 << 10;
@@ -225,60 +222,4 @@ where
     B::Error: fmt::Display,
 {
     body.map_err(|error| error.to_string()).boxed_unsync()
-}
-
-/// Reads a request body, of which no more than the limit is held.
-pub(crate) async fn read(mut body: Arriving) -> Result<Bytes, Status> {
-    if body.size_hint().lower() > BODY_BYTES_LIMIT as u64 {
-        drain(body).await;
-        return Err(too_large());
-    }
-    let mut is_too_large = false;
-    let mut first = Bytes::new();
-    let mut all = Vec::new();
-    while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| {
-            Status::bad_request(format!("unable to read the request body: {error}"))
-        })?;
-        let Ok(data) = frame.into_data() else {
-            continue;
-        };
-        if first.len() + all.len() + data.len() > BODY_BYTES_LIMIT {
-            is_too_large = true;
-            break;
-        }
-        // Most bodies come in one piece, which is then not copied.
-        if first.is_empty() && all.is_empty() {
-            first = data;
-            continue;
-        }
-        all.extend_from_slice(&std::mem::take(&mut first));
-        all.extend_from_slice(&data);
-    }
-    if is_too_large {
-        drain(body).await;
-        return Err(too_large());
-    }
-    Ok(if all.is_empty() { first } else { all.into() })
-}
-
-/// Drops what is left of a body that is too large.
-async fn drain(mut body: Arriving) {
-    let mut room = DRAINED_BYTES_LIMIT;
-    if body.size_hint().lower() > room as u64 {
-        return;
-    }
-    while let Some(Ok(frame)) = body.frame().await {
-        let bytes = frame.data_ref().map_or(0, Bytes::len);
-        if bytes > room {
-            return;
-        }
-        room -= bytes;
-    }
-}
-
-fn too_large() -> Status {
-    Status::too_large(format!(
-        "Request entity too large: limit is {BODY_BYTES_LIMIT}"
-    ))
 }

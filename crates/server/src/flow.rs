@@ -76,11 +76,11 @@ impl Lane {
             return Ok(place);
         }
         let Ok(_waiting) = self.waiting.try_acquire() else {
-            return Err(refused());
+            return Err(overloaded());
         };
         match tokio::time::timeout(WAIT_LIMIT, self.running.acquire()).await {
             Ok(Ok(place)) => Ok(place),
-            Ok(Err(_)) | Err(_) => Err(refused()),
+            Ok(Err(_)) | Err(_) => Err(overloaded()),
         }
     }
 
@@ -89,7 +89,8 @@ impl Lane {
     }
 }
 
-fn refused() -> Status {
+/// 429 in upstream's words.
+pub(crate) fn overloaded() -> Status {
     let message = "Too many requests, please try again later.";
     Status::too_many_requests(message, RETRY_AFTER)
 }

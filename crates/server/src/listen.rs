@@ -1,4 +1,10 @@
-//! Connections: accepting, TLS, HTTP/1.1 and HTTP/2, an orderly end.
+//! Listening: accepting connections, an orderly end.
+
+mod connection;
+mod connections;
+mod progress;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashSet;
 use std::convert::Infallible;
@@ -7,30 +13,18 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{Request, Response, StatusCode, header};
-use hyper::body::Incoming;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto;
-use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio_rustls::TlsAcceptor;
 
-use crate::auth::certificate_user;
-use crate::body::{Body, arriving};
+pub(crate) use connections::Peer;
+
 use crate::certs::Certificates;
 use crate::server::{Boxed, Server};
-use crate::{bootstrap, compress, respond, tls};
+use crate::{bootstrap, tls};
+use connection::ConnectionContext;
+use connections::{Connections, Member};
 
-/// Connections at a time; further ones wait to be accepted.
-const CONNECTIONS_LIMIT: usize = 4096;
-/// How long a client may take to finish the TLS handshake or to send its headers.
-const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Requests at a time on one HTTP/2 connection. Each watch is one.
-const STREAMS_LIMIT: u32 = 1000;
-/// Bytes of headers that are read.
-const HEADER_BYTES_LIMIT: usize = 64 << 10;
 /// How long requests in flight may take to end when the server ends. Watches end at once.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -156,29 +150,33 @@ impl Listening {
     }
 
     async fn accept_until(self, mut stopped: oneshot::Receiver<()>) {
-        let connections = GracefulShutdown::new();
-        let room = Arc::new(Semaphore::new(CONNECTIONS_LIMIT));
+        let (shutdown, is_shut_down) = watch::channel(false);
+        // Each connection holds a sender, and so the receiver learns when all have ended.
+        let (alive, mut all_ended) = mpsc::channel::<Infallible>(1);
+        let context = ConnectionContext {
+            server: self.server.clone(),
+            acceptor: self.acceptor.clone(),
+            hosts: Arc::clone(&self.hosts),
+            shutdown: is_shut_down,
+        };
+        let metrics = Arc::clone(&self.server.inner().metrics.connections);
+        let connections = Connections::new(metrics);
         loop {
             let accepted = tokio::select! {
                 biased;
                 _ = &mut stopped => break,
-                accepted = self.accept(&room) => accepted,
+                accepted = self.accept(&connections) => accepted,
             };
-            let Some((stream, permit)) = accepted else {
+            let Some((stream, member)) = accepted else {
                 continue;
             };
-            let connection = Connection {
-                server: self.server.clone(),
-                acceptor: self.acceptor.clone(),
-                hosts: Arc::clone(&self.hosts),
-                watcher: connections.watcher(),
-            };
+            let (context, alive) = (context.clone(), alive.clone());
             tokio::spawn(async move {
-                connection.run(stream).await;
-                drop(permit);
+                context.run(stream, member).await;
+                drop(alive);
             });
         }
-        drop(self.listener);
+        drop((self.listener, alive));
         let server = self.server;
         // Closing ends the watches, without which no connection would come to its end. It blocks
         // until the disk has everything.
@@ -186,114 +184,23 @@ impl Listening {
         if closing.await.is_err() {
             tracing::error!("closing the store failed");
         }
-        if tokio::time::timeout(SHUTDOWN_TIMEOUT, connections.shutdown())
-            .await
-            .is_err()
-        {
+        shutdown.send_replace(true);
+        let ended = tokio::time::timeout(SHUTDOWN_TIMEOUT, all_ended.recv()).await;
+        if ended.is_err() {
             tracing::warn!("connections were still open when the server ended");
         }
     }
 
-    async fn accept(&self, room: &Arc<Semaphore>) -> Option<(TcpStream, OwnedSemaphorePermit)> {
-        let permit = Arc::clone(room).acquire_owned().await.ok()?;
+    async fn accept(&self, connections: &Arc<Connections>) -> Option<(TcpStream, Member)> {
         match self.listener.accept().await {
-            Ok((stream, _)) => Some((stream, permit)),
+            Ok((stream, address)) => Some((stream, connections.admit(address.ip()))),
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be accepted");
                 // Out of file descriptors, most likely: trying at once would only spin.
+                connections.shed_for_descriptors();
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 None
             }
         }
     }
-}
-
-/// What one connection needs.
-struct Connection {
-    server: Server,
-    acceptor: TlsAcceptor,
-    hosts: Arc<HashSet<String>>,
-    watcher: hyper_util::server::graceful::Watcher,
-}
-
-impl Connection {
-    async fn run(self, stream: TcpStream) {
-        // Events are small and must not wait for more of them.
-        let _ = stream.set_nodelay(true);
-        let handshake = self.acceptor.accept(stream);
-        let stream = match tokio::time::timeout(HANDSHAKE_TIMEOUT, handshake).await {
-            Ok(Ok(stream)) => stream,
-            Ok(Err(error)) => return tracing::debug!(%error, "TLS handshake failed"),
-            Err(_) => return tracing::debug!("TLS handshake took too long"),
-        };
-        let certificate = stream
-            .get_ref()
-            .1
-            .peer_certificates()
-            .and_then(|chain| chain.first());
-        let user = certificate.and_then(|certificate| certificate_user(certificate));
-        let (server, hosts) = (self.server, self.hosts);
-        let service = service_fn(move |mut request: Request<Incoming>| {
-            // A good certificate comes before any token, as upstream has it.
-            if let Some(user) = &user {
-                request.extensions_mut().insert(user.clone());
-            }
-            let (server, hosts) = (server.clone(), Arc::clone(&hosts));
-            async move { Ok::<_, Infallible>(answer(&server, &hosts, request).await) }
-        });
-        let builder = builder();
-        let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
-        if let Err(error) = self.watcher.watch(connection.into_owned()).await {
-            tracing::debug!(%error, "connection ended early");
-        }
-    }
-}
-
-fn builder() -> auto::Builder<TokioExecutor> {
-    let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder
-        .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HANDSHAKE_TIMEOUT)
-        .max_buf_size(HEADER_BYTES_LIMIT);
-    builder
-        .http2()
-        .timer(TokioTimer::new())
-        .max_concurrent_streams(STREAMS_LIMIT)
-        .max_header_list_size(HEADER_BYTES_LIMIT as u32)
-        .keep_alive_interval(Some(Duration::from_secs(30)));
-    builder
-}
-
-async fn answer(
-    server: &Server,
-    hosts: &HashSet<String>,
-    request: Request<Incoming>,
-) -> Response<Body> {
-    let host = request
-        .uri()
-        .authority()
-        .map(http::uri::Authority::as_str)
-        .or_else(|| {
-            request
-                .headers()
-                .get(header::HOST)
-                .and_then(|value| value.to_str().ok())
-        });
-    if !host.is_some_and(|host| hosts.contains(&without_port(host))) {
-        let text = "the Host header names another server\n";
-        return respond::text(StatusCode::MISDIRECTED_REQUEST, text);
-    }
-    let accepts_gzip = compress::is_accepted(request.headers());
-    let response = server.handle_request(request.map(arriving)).await;
-    compress::compress(accepts_gzip, response).await
-}
-
-/// The host of an authority, in lower case.
-fn without_port(authority: &str) -> String {
-    let host = match authority.rsplit_once(':') {
-        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
-        _ => authority,
-    };
-    host.to_ascii_lowercase()
 }

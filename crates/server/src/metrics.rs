@@ -1,5 +1,6 @@
 //! What is counted, under the names that upstream has for it.
 
+mod connections;
 mod text;
 
 use std::collections::BTreeMap;
@@ -11,6 +12,7 @@ use parking_lot::Mutex;
 
 use crate::request::{ResourcePath, Target, Verb};
 
+pub(crate) use connections::{ConnectionMetrics, Ended, Shed};
 pub(crate) use text::page;
 
 /// Upper bounds of the durations that are told apart, in seconds: upstream's.
@@ -28,6 +30,8 @@ const SORTS_LIMIT: usize = 4096;
 pub(crate) struct Metrics {
     requests: Mutex<BTreeMap<Labels, Requests>>,
     watches: Mutex<BTreeMap<Labels, Arc<WatchCount>>>,
+    /// Connections of the sockets.
+    pub(crate) connections: Arc<ConnectionMetrics>,
 }
 
 /// What tells sorts of requests apart.

@@ -21,8 +21,9 @@ use windlass_store::{Durability, OpenError, Store, StoreOptions};
 use crate::admission::Admission;
 use crate::allocate::Allocator;
 use crate::auth::{self, Attributes, Authenticator, Signer, User};
-use crate::body::{self, Arriving, Body};
+use crate::body::{self, Arriving, Body, BodyIntake};
 use crate::flow::Flow;
+use crate::listen::Peer;
 use crate::metrics::{Labels, Metrics};
 use crate::openapi::OpenApi;
 use crate::pages::Pages;
@@ -110,6 +111,8 @@ pub(crate) struct Inner {
     pub(crate) metrics: Metrics,
     /// When the server was opened.
     pub(crate) started: Time,
+    /// Bodies of requests.
+    pub(crate) bodies: BodyIntake,
     /// How many requests run at a time.
     flow: Flow,
     /// What the rest of the process shows.
@@ -240,6 +243,7 @@ impl Server {
             admin_token,
             env,
             flow: Flow::default(),
+            bodies: BodyIntake::default(),
             pages: Pages::default(),
         }));
         bootstrap::run(&server)
@@ -365,20 +369,24 @@ impl Server {
             Some(user) => user.clone(),
             None => self.0.authenticator.user(&parts.headers, &self.0.storage)?,
         };
+        if let Some(peer) = parts.extensions.get::<Arc<Peer>>() {
+            peer.authenticated(&user);
+        }
         let wanted = Attributes::of(&target);
         let user = auth::effective_user(user, &parts.headers, &wanted, &self.0.storage)?;
         auth::check(&user, &wanted, &self.0.storage)?;
         let timeout = query
             .timeout()?
             .map_or(REQUEST_TIMEOUT, |asked| asked.min(REQUEST_TIMEOUT));
-        // A watch takes no place: it lasts for an hour and idles.
-        let _place = match is_watch(&target) {
-            true => None,
-            false => Some(self.0.flow.enter(&parts.method).await?),
-        };
         let work = async {
-            let body = body::read(body).await?;
-            self.route(parts, query, target, user, body).await
+            // A body that does not arrive takes no seat in flight.
+            let body = self.0.bodies.read(&parts.method, body, &user).await?;
+            // A watch takes no place: it lasts for an hour and idles.
+            let _place = match is_watch(&target) {
+                true => None,
+                false => Some(self.0.flow.enter(&parts.method).await?),
+            };
+            self.route(parts, query, target, user, body.bytes).await
         };
         match tokio::time::timeout(timeout, work).await {
             Ok(answer) => answer,

@@ -5,7 +5,8 @@ use std::sync::atomic::Ordering;
 
 use windlass_store::Stats;
 
-use super::{DURATIONS, Labels, Metrics, Requests};
+use super::{ConnectionMetrics, DURATIONS, Labels, Metrics, Requests};
+use crate::body::BodyStats;
 use crate::health;
 use crate::server::Server;
 
@@ -19,6 +20,8 @@ pub(crate) fn page(server: &Server) -> String {
     page.requests(&inner.metrics);
     page.watches(&inner.metrics);
     page.in_flight(server);
+    page.connections(&inner.metrics.connections);
+    page.bodies(inner.bodies.stats());
     page.storage(&inner.storage.stats());
     page.build();
     page.process(server);
@@ -100,6 +103,35 @@ impl Page {
         let (reads, writes) = server.in_flight();
         self.row(name, "request_kind=\"mutating\"", writes);
         self.row(name, "request_kind=\"readOnly\"", reads);
+    }
+
+    fn connections(&mut self, connections: &ConnectionMetrics) {
+        let name = "windlass_connections";
+        self.head(name, "gauge", "Open connections, by credentials shown.");
+        for (label, count) in connections.open() {
+            self.row(name, &format!("authenticated=\"{label}\""), count);
+        }
+        let name = "windlass_connections_shed_total";
+        let help = "Connections ended for others, by the limit reached.";
+        self.head(name, "counter", help);
+        for (reason, count) in connections.shed_by_reason() {
+            self.row(name, &format!("reason=\"{reason}\""), count);
+        }
+        let name = "windlass_connections_ended_total";
+        self.head(name, "counter", "Connections ended by a deadline.");
+        for (reason, count) in connections.ended_by_reason() {
+            self.row(name, &format!("reason=\"{reason}\""), count);
+        }
+    }
+
+    fn bodies(&mut self, bodies: BodyStats) {
+        let name = "windlass_request_body_bytes";
+        self.head(name, "gauge", "Bytes of request bodies in memory.");
+        self.row(name, "", bodies.held);
+        let name = "windlass_request_bodies_refused_total";
+        self.head(name, "counter", "Requests refused for their body.");
+        self.row(name, "reason=\"memory\"", bodies.refused);
+        self.row(name, "reason=\"time\"", bodies.late);
     }
 
     fn storage(&mut self, stats: &Stats) {

@@ -1,0 +1,228 @@
+//! One connection: TLS, HTTP/1.1 or HTTP/2, deadlines, an orderly end.
+
+use std::collections::HashSet;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{Request, Response, StatusCode, header};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
+use tokio_rustls::TlsAcceptor;
+
+use super::connections::{Member, Peer};
+use super::progress::{Overdue, PERIOD, SentBody};
+use crate::auth::{User, certificate_user};
+use crate::body::arriving;
+use crate::metrics::Ended;
+use crate::server::Server;
+use crate::{compress, flow, respond};
+
+/// How long a client may take to finish the TLS handshake.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a client may take to send the headers of an HTTP/1.1 request, from the end of the one
+/// before: upstream's.
+const HEADERS_TIMEOUT: Duration = Duration::from_secs(32);
+/// Requests at a time on one HTTP/2 connection, upstream's. Each watch is one.
+pub(super) const STREAMS_LIMIT: u32 = 250;
+/// Bytes of headers that are read.
+const HEADER_BYTES_LIMIT: usize = 64 << 10;
+/// Bytes of one request body that are on the way before the server has read them, as upstream.
+const STREAM_WINDOW_BYTES: u32 = 256 << 10;
+/// The same for all streams of a connection.
+const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
+/// Streams that a client has opened and reset before the server has looked at them.
+const RESET_STREAMS_LIMIT: usize = 20;
+/// Streams that the server itself has reset, for what the client did wrong on them.
+const ERROR_STREAMS_LIMIT: usize = 1024;
+/// How often an HTTP/2 client is asked for a sign of life.
+const PING_PERIOD: Duration = Duration::from_secs(30);
+/// How long it may take to give one.
+const PING_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// The parts of a server that one connection needs.
+#[derive(Clone)]
+pub(super) struct ConnectionContext {
+    pub(super) server: Server,
+    pub(super) acceptor: TlsAcceptor,
+    /// The hosts that requests may name.
+    pub(super) hosts: Arc<HashSet<String>>,
+    /// True when the server ends.
+    pub(super) shutdown: watch::Receiver<bool>,
+}
+
+/// The versions of HTTP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Version {
+    Http1,
+    Http2,
+}
+
+impl ConnectionContext {
+    /// Serves a connection until it ends.
+    pub(super) async fn run(self, stream: TcpStream, member: Member) {
+        // Events are small and must not wait for more of them.
+        let _ = stream.set_nodelay(true);
+        let handshake = timeout(HANDSHAKE_TIMEOUT, self.acceptor.accept(stream));
+        let stream = tokio::select! {
+            biased;
+            stream = handshake => stream,
+            () = member.0.until_shed() => return,
+        };
+        let stream = match stream {
+            Ok(Ok(stream)) => stream,
+            Ok(Err(error)) => return tracing::debug!(%error, "TLS handshake failed"),
+            Err(_) => {
+                self.server
+                    .inner()
+                    .metrics
+                    .connections
+                    .ended(Ended::Handshake);
+                return;
+            }
+        };
+        let session = stream.get_ref().1;
+        let version = match session.alpn_protocol() {
+            Some(b"h2") => Version::Http2,
+            _ => Version::Http1,
+        };
+        let certificate = session.peer_certificates().and_then(|chain| chain.first());
+        let user = certificate.and_then(|certificate| certificate_user(certificate));
+        self.serve(stream, version, user, member).await;
+    }
+
+    /// Serves the requests of a connection.
+    pub(super) async fn serve<S>(
+        mut self,
+        stream: S,
+        version: Version,
+        user: Option<User>,
+        member: Member,
+    ) where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let peer = Arc::clone(&member.0);
+        if let Some(user) = &user {
+            peer.authenticated(user);
+        }
+        let (server, hosts) = (self.server.clone(), Arc::clone(&self.hosts));
+        let service = service_fn(move |mut request: Request<Incoming>| {
+            // A good certificate comes before any token, as upstream has it.
+            if let Some(user) = &user {
+                request.extensions_mut().insert(user.clone());
+            }
+            request.extensions_mut().insert(Arc::clone(&peer));
+            let (server, hosts, peer) = (server.clone(), Arc::clone(&hosts), Arc::clone(&peer));
+            async move { Ok::<_, Infallible>(answer(&server, &hosts, &peer, request).await) }
+        });
+        let builder = builder(version);
+        let connection = builder.serve_connection(TokioIo::new(stream), service);
+        let mut connection = std::pin::pin!(connection);
+        let mut looks = interval_at(Instant::now() + PERIOD, PERIOD);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        // A connection that was told to end has until the next look.
+        let (mut is_ending, mut is_shutdown) = (false, false);
+        loop {
+            tokio::select! {
+                biased;
+                ended = connection.as_mut() => {
+                    if let Err(error) = ended {
+                        tracing::debug!(%error, "connection ended early");
+                    }
+                    return;
+                }
+                () = member.0.until_shed() => return,
+                _ = self.shutdown.wait_for(|ends| *ends), if !is_shutdown => {
+                    is_shutdown = true;
+                    connection.as_mut().graceful_shutdown();
+                }
+                _ = looks.tick() => {
+                    let overdue = member.0.progress.look();
+                    match overdue {
+                        None => {}
+                        Some(Overdue::Idle) if !is_ending => {
+                            is_ending = true;
+                            connection.as_mut().graceful_shutdown();
+                            self.server.inner().metrics.connections.ended(Ended::Idle);
+                        }
+                        Some(Overdue::Idle) => return,
+                        Some(Overdue::Unread) => {
+                            self.server.inner().metrics.connections.ended(Ended::Unread);
+                            return;
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn builder(version: Version) -> auto::Builder<TokioExecutor> {
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADERS_TIMEOUT)
+        .max_buf_size(HEADER_BYTES_LIMIT);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(STREAMS_LIMIT)
+        .max_header_list_size(HEADER_BYTES_LIMIT as u32)
+        .initial_stream_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+        .max_pending_accept_reset_streams(RESET_STREAMS_LIMIT)
+        .max_local_error_reset_streams(ERROR_STREAMS_LIMIT)
+        .keep_alive_interval(PING_PERIOD)
+        .keep_alive_timeout(PING_TIMEOUT);
+    // The protocol is known from the handshake, and so half a preface is not waited for.
+    match version {
+        Version::Http1 => builder.http1_only(),
+        Version::Http2 => builder.http2_only(),
+    }
+}
+
+async fn answer(
+    server: &Server,
+    hosts: &HashSet<String>,
+    peer: &Peer,
+    request: Request<Incoming>,
+) -> Response<SentBody> {
+    let running = peer.progress.begin();
+    let host = request
+        .uri()
+        .authority()
+        .map(http::uri::Authority::as_str)
+        .or_else(|| {
+            request
+                .headers()
+                .get(header::HOST)
+                .and_then(|value| value.to_str().ok())
+        });
+    let response = if !host.is_some_and(|host| hosts.contains(&without_port(host))) {
+        let text = "the Host header names another server\n";
+        respond::text(StatusCode::MISDIRECTED_REQUEST, text)
+    } else if peer.progress.is_full() {
+        respond::status(&flow::overloaded())
+    } else {
+        let accepts_gzip = compress::is_accepted(request.headers());
+        let response = server.handle_request(request.map(arriving)).await;
+        compress::compress(accepts_gzip, response).await
+    };
+    response.map(|body| SentBody::new(body, running))
+}
+
+/// The host of an authority, in lower case.
+fn without_port(authority: &str) -> String {
+    let host = match authority.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
+        _ => authority,
+    };
+    host.to_ascii_lowercase()
+}
