@@ -163,12 +163,18 @@ impl Query {
     /// The revision that is asked for, or what is wrong with it.
     pub(crate) fn revision(&self) -> Result<AtRevision, String> {
         let text = self.get("resourceVersion");
-        text.parse().map_err(|_| {
-            format!(
-                "resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: \
-                 invalid syntax"
-            )
-        })
+        // Go reads a number whatever zeros stand before it, and no more than 64 bits of it.
+        let digits = text.trim_start_matches('0');
+        let is_zero = digits.is_empty() && !text.is_empty();
+        let parsed = if is_zero { "0" } else { digits }.parse();
+        let why = match &parsed {
+            Ok(AtRevision::Given(revision)) if revision.as_u64().is_none() => "value out of range",
+            Ok(_) => return parsed.map_err(|error| error.to_string()),
+            Err(_) => "invalid syntax",
+        };
+        Err(format!(
+            "resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: {why}"
+        ))
     }
 
     fn revision_match(&self) -> Result<Option<Match>, Status> {

@@ -1,0 +1,6 @@
+#![no_main]
+//! See `windlass_fuzz::targets::cel_device`.
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    let _ = windlass_fuzz::targets::cel_device(data);
+});

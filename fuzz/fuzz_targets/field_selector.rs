@@ -1,0 +1,6 @@
+#![no_main]
+//! See `windlass_fuzz::targets::field_selector`.
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    let _ = windlass_fuzz::targets::field_selector(data);
+});
