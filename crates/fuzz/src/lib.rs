@@ -36,6 +36,7 @@ pub use targets::{TARGETS, Target};
 pub const SEPARATOR: u8 = 0x1e;
 
 /// The verdict of the code under test on one input.
+#[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The input was taken, and every oracle held.

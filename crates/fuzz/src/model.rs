@@ -1,17 +1,45 @@
 //! Naive models: the plain reading of a standard, on plain trees, without any sharing.
 
 use serde_json::{Map, Value};
-use windlass_core::Doc;
+use windlass_core::{Doc, Kind, Object};
 
-/// A document as a plain tree.
+/// A document as a plain tree. Not by way of JSON text, of which serde_json reads less depth.
 pub(crate) fn plain(doc: &Doc) -> Value {
-    serde_json::from_slice(&doc.to_json()).expect("a document prints as JSON")
+    match doc.kind() {
+        Kind::Null => Value::Null,
+        Kind::Bool(value) => Value::Bool(value),
+        Kind::Int(value) => Value::from(value),
+        Kind::UInt(value) => Value::from(value),
+        Kind::Float(value) => Value::from(value),
+        Kind::Str(value) => Value::from(value),
+        Kind::Array(items) => items.iter().map(plain).collect(),
+        Kind::Object(fields) => {
+            let fields = fields.iter();
+            fields
+                .map(|(key, value)| (key.to_string(), plain(value)))
+                .collect()
+        }
+    }
 }
 
 /// A plain tree as a document.
 pub(crate) fn shared(tree: &Value) -> Doc {
-    let text = serde_json::to_vec(tree).expect("a tree prints as JSON");
-    Doc::parse(&text).expect("printed JSON is JSON")
+    match tree {
+        Value::Null => Doc::NULL,
+        Value::Bool(value) => Doc::from(*value),
+        Value::String(value) => Doc::from(value.as_str()),
+        Value::Array(items) => items.iter().map(shared).collect::<Vec<_>>().into(),
+        Value::Object(fields) => {
+            let fields = fields
+                .iter()
+                .map(|(key, value)| (key.as_str(), shared(value)));
+            fields.collect::<Object>().into()
+        }
+        Value::Number(number) => {
+            let text = number.to_string();
+            Doc::parse(text.as_bytes()).expect("a number is JSON")
+        }
+    }
 }
 
 /// How deep arrays and objects nest.

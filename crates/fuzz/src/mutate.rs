@@ -104,6 +104,7 @@ impl Mutator {
     }
 
     /// A number below a bound, which is at least 1.
+    #[must_use]
     pub fn below(&self, bound: usize) -> usize {
         let bound = u64::try_from(bound.max(1)).unwrap_or(u64::MAX);
         usize::try_from(self.env.random_below(bound)).unwrap_or(0)

@@ -55,6 +55,10 @@ pub fn server_side_apply(data: &[u8]) -> Outcome {
             );
             return Outcome::Refused;
         };
+        // An object without managers was not applied before, as upstream has it.
+        if one.at("/metadata/managedFields").is_null() {
+            return Outcome::Refused;
+        }
         let again = apply(schema, Some(&one), &first, &write("one", 2, &none), false);
         assert_eq!(again.as_ref(), Ok(&one), "the first again");
         let Ok(both) = apply(schema, Some(&one), &second, &write("two", 3, &none), true) else {
