@@ -6,6 +6,7 @@
 mod access;
 mod claims;
 mod process;
+mod restricted;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
