@@ -3,6 +3,7 @@
 //!
 //! `cargo xtask bench` runs these commands together with those of the peers.
 
+mod abuse;
 mod claims;
 mod corpus_text;
 mod doc;
@@ -28,6 +29,10 @@ usage: windlass-bench doc parser|single|own-tokens PODS   hold pods as `Doc`s
        windlass-bench server create PODS CLIENTS          create pods on $KUBECONFIG's server
        windlass-bench server list PODS                    list them
        windlass-bench server fanout WATCHERS              write to one that so many watch
+       windlass-bench abuse prepare DIRECTORY             accounts and objects for the next three
+       windlass-bench abuse victim                        read and patch at a fixed rate
+       windlass-bench abuse attack NAME user|stranger SECONDS
+       windlass-bench abuse neighbour CORES SECONDS       use CPU, and leave the server alone
        windlass-bench replicaset SETS PODS                scale sets of $KUBECONFIG's server up
        windlass-bench corpus list|load|keys PODS  print pods: a PodList, input for a loader, keys";
 
@@ -58,6 +63,7 @@ fn run(words: &[&str]) -> anyhow::Result<()> {
         ["server", "create", pods, clients] => server::create(number(pods)?, number(clients)?)?,
         ["server", "list", pods] => server::list(number(pods)?)?,
         ["server", "fanout", watchers] => server::fanout(number(watchers)?)?,
+        ["abuse", rest @ ..] => return abuse::run(rest),
         ["replicaset", sets, pods] => return replicaset::run(number(sets)?, number(pods)?),
         ["queue"] => queue::run()?,
         ["claims"] => claims::run()?,

@@ -47,7 +47,7 @@ pub(crate) fn named<const N: usize>(numbers: [(&str, f64); N]) -> Numbers {
 }
 
 /// The value below which this part of the values is.
-fn quantile(values: &mut [f64], part: f64) -> f64 {
+pub(crate) fn quantile(values: &mut [f64], part: f64) -> f64 {
     values.sort_by(f64::total_cmp);
     let last = values.len().saturating_sub(1);
     values

@@ -4,6 +4,7 @@
 //! own are commands of the package `windlass-bench`; the peers live under `bench/peers`. What is
 //! printed is a table and, as the last line, one JSON object.
 
+mod abuse;
 mod claims;
 mod contestant;
 mod doc;
@@ -13,6 +14,7 @@ mod process;
 mod queue;
 mod replicaset;
 mod report;
+mod rows;
 mod server;
 
 use std::process::ExitCode;
@@ -22,6 +24,8 @@ use anyhow::bail;
 const USAGE: &str = "\
 usage: cargo xtask bench NAME [--peers]
 
+  abuse       one user's requests while another attacks the server; `abuse --help` says more;
+              the peer needs `cargo xtask envtest build`
   claims      pods that get devices, in one process
   doc         pods held as `Doc`s, as k8s-openapi structs and as serde_json values
   list        a list of pods read over HTTP; the peers need Go
@@ -36,6 +40,7 @@ windlass divided by the peer, in windlass's worst configuration against the peer
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<ExitCode> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let report = match words.as_slice() {
+        ["abuse", rest @ ..] => abuse::run(rest)?,
         ["claims"] => claims::run()?,
         ["doc"] | ["doc", "--peers"] => doc::run()?,
         ["list"] => list::run(false)?,

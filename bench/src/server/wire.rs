@@ -22,7 +22,7 @@ const READ_BYTES: usize = 64 << 10;
 pub(crate) struct Target {
     /// Host and port.
     address: String,
-    connector: TlsConnector,
+    tls: Arc<ClientConfig>,
     /// `Authorization`, if a token is used, with its line end.
     authorization: String,
 }
@@ -66,7 +66,10 @@ impl Target {
             .with_safe_default_protocol_versions()?
             .with_root_certificates(roots);
         let token = user.str_at("/token");
-        let tls = if token.is_empty() {
+        let has_certificate = ["", "-data"]
+            .iter()
+            .any(|end| !user.str_at(&format!("/client-certificate{end}")).is_empty());
+        let tls = if has_certificate && token.is_empty() {
             let chain = vec![CertificateDer::from_pem_slice(&pem(
                 user,
                 "client-certificate",
@@ -80,7 +83,7 @@ impl Target {
         let address = url.strip_prefix("https://").context("a server with TLS")?;
         Ok(Self {
             address: address.trim_end_matches('/').to_owned(),
-            connector: TlsConnector::from(Arc::new(tls)),
+            tls: Arc::new(tls),
             authorization: if token.is_empty() {
                 String::new()
             } else {
@@ -89,18 +92,66 @@ impl Target {
         })
     }
 
+    /// The same server and user, spoken to over HTTP/2.
+    pub(crate) fn over_http2(&self) -> Self {
+        let mut tls = ClientConfig::clone(&self.tls);
+        tls.alpn_protocols = vec![b"h2".to_vec()];
+        Self {
+            tls: Arc::new(tls),
+            ..self.clone()
+        }
+    }
+
+    /// Host and port.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// The value of `Authorization`; empty if no token is used.
+    pub(crate) fn authorization(&self) -> &str {
+        let line = self.authorization.strip_prefix("Authorization: ");
+        line.map_or("", str::trim_end)
+    }
+
     /// Connects.
     pub(crate) async fn connect(&self) -> anyhow::Result<Wire> {
         let socket = TcpStream::connect(&self.address).await?;
-        socket.set_nodelay(true)?;
-        let host = self.address.rsplit_once(':').context("a port")?.0;
-        let name = ServerName::try_from(host.to_owned())?;
         Ok(Wire {
-            stream: self.connector.connect(name, socket).await?,
+            stream: self.secure(socket).await?,
             target: self.clone(),
             input: Vec::new(),
             output: Vec::new(),
         })
+    }
+
+    /// Makes the TLS handshake on a socket.
+    pub(crate) async fn secure(&self, socket: TcpStream) -> anyhow::Result<TlsStream<TcpStream>> {
+        socket.set_nodelay(true)?;
+        let host = self.address.rsplit_once(':').context("a port")?.0;
+        let name = ServerName::try_from(host.to_owned())?;
+        let connector = TlsConnector::from(Arc::clone(&self.tls));
+        Ok(connector.connect(name, socket).await?)
+    }
+
+    /// Appends a request over HTTP/1.1 with a body of this type.
+    pub(crate) fn write_request(
+        &self,
+        out: &mut Vec<u8>,
+        [method, path, content]: [&str; 3],
+        body: &[u8],
+    ) -> std::io::Result<()> {
+        std::io::Write::write_fmt(
+            out,
+            format_args!(
+                "{method} {path} HTTP/1.1\r\nHost: {}\r\n{}Accept: application/json\r\n\
+                 Content-Type: {content}\r\nContent-Length: {}\r\n\r\n",
+                self.address,
+                self.authorization,
+                body.len()
+            ),
+        )?;
+        out.extend_from_slice(body);
+        Ok(())
     }
 }
 
@@ -123,6 +174,17 @@ impl Wire {
         body: &[u8],
     ) -> anyhow::Result<(u16, usize)> {
         self.send(method, path, body).await?;
+        self.pass_over_answer().await
+    }
+
+    /// Sends a request that [`Target::write_request`] made, as [`Wire::request`] does.
+    pub(crate) async fn exchange(&mut self, request: &[u8]) -> anyhow::Result<(u16, usize)> {
+        self.stream.write_all(request).await?;
+        self.stream.flush().await?;
+        self.pass_over_answer().await
+    }
+
+    async fn pass_over_answer(&mut self) -> anyhow::Result<(u16, usize)> {
         let head = self.head().await?;
         let size = match head.length {
             Some(length) => self.skip(length).await?,
@@ -133,9 +195,20 @@ impl Wire {
 
     /// Sends a request and returns the answer, which must be one of success.
     pub(crate) async fn fetch(&mut self, path: &str) -> anyhow::Result<Vec<u8>> {
-        self.send("GET", path, b"").await?;
+        self.call("GET", path, b"").await
+    }
+
+    /// Sends a request with a body and returns the answer, which must be one of success.
+    pub(crate) async fn call(
+        &mut self,
+        method: &str,
+        path: &str,
+        body: &[u8],
+    ) -> anyhow::Result<Vec<u8>> {
+        self.send(method, path, body).await?;
         let head = self.head().await?;
-        ensure!(head.status == 200, "{path}: status {}", head.status);
+        let status = head.status;
+        ensure!(matches!(status, 200 | 201), "{path}: status {status}");
         let mut body = Vec::new();
         match head.length {
             Some(length) => {
@@ -176,17 +249,8 @@ impl Wire {
             _ => "application/json",
         };
         self.output.clear();
-        std::io::Write::write_fmt(
-            &mut self.output,
-            format_args!(
-                "{method} {path} HTTP/1.1\r\nHost: {}\r\n{}Accept: application/json\r\n\
-                 Content-Type: {content}\r\nContent-Length: {}\r\n\r\n",
-                self.target.address,
-                self.target.authorization,
-                body.len()
-            ),
-        )?;
-        self.output.extend_from_slice(body);
+        self.target
+            .write_request(&mut self.output, [method, path, content], body)?;
         self.stream.write_all(&self.output).await?;
         Ok(self.stream.flush().await?)
     }

@@ -46,11 +46,29 @@ impl Drop for Started {
 
 /// The resident memory of processes together.
 pub(crate) fn resident_mb(pids: &[u32]) -> anyhow::Result<f64> {
+    memory_mb(pids, "VmRSS:")
+}
+
+/// The peaks of the resident memory of processes together.
+pub(crate) fn peak_mb(pids: &[u32]) -> anyhow::Result<f64> {
+    memory_mb(pids, "VmHWM:")
+}
+
+/// Makes the kernel forget the peaks so far.
+pub(crate) fn forget_peaks(pids: &[u32]) -> anyhow::Result<()> {
+    for pid in pids {
+        let path = format!("/proc/{pid}/clear_refs");
+        fs::write(&path, "5").context(path)?;
+    }
+    Ok(())
+}
+
+fn memory_mb(pids: &[u32], field: &str) -> anyhow::Result<f64> {
     let mut kilobytes = 0.0;
     for pid in pids {
         let path = format!("/proc/{pid}/status");
         let text = fs::read_to_string(&path).with_context(|| path.clone())?;
-        let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let line = text.lines().find_map(|line| line.strip_prefix(field));
         let number = line.and_then(|line| line.trim().strip_suffix(" kB"));
         kilobytes += number.context(path)?.trim().parse::<f64>()?;
     }

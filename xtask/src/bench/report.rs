@@ -7,9 +7,9 @@ use std::{
 };
 
 use anyhow::Context;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::contestant::Numbers;
+use super::{contestant::Numbers, rows::Rows};
 
 /// Which way a figure is good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,9 @@ pub(crate) struct Report {
     bench: &'static str,
     configuration: Vec<String>,
     columns: Vec<Column>,
+    rows: Vec<Rows>,
     ratios: BTreeMap<String, f64>,
+    labels: BTreeMap<String, String>,
 }
 
 #[derive(Debug)]
@@ -49,7 +51,9 @@ impl Report {
             bench,
             configuration,
             columns: Vec::new(),
+            rows: Vec::new(),
             ratios: BTreeMap::new(),
+            labels: BTreeMap::new(),
         }
     }
 
@@ -59,6 +63,21 @@ impl Report {
             contestant: contestant.to_owned(),
             numbers,
         });
+    }
+
+    /// Adds a table of a contestant that has a line for each of many like things.
+    pub(crate) fn rows(&mut self, rows: Rows) {
+        self.rows.push(rows);
+    }
+
+    /// Adds a ratio of two figures of the same contestant.
+    pub(crate) fn own_ratio(&mut self, name: &str, ratio: f64) {
+        self.ratios.insert(name.to_owned(), ratio);
+    }
+
+    /// Adds a name beside the figures.
+    pub(crate) fn label(&mut self, name: &str, text: &str) {
+        self.labels.insert(name.to_owned(), text.to_owned());
     }
 
     /// Adds the ratio of the worst of ours to the best of theirs. If several figures are given, it
@@ -94,13 +113,31 @@ impl Report {
         for line in &self.configuration {
             writeln!(out, "  {line}")?;
         }
+        for rows in &self.rows {
+            rows.print(&mut out)?;
+        }
         self.print_table(&mut out)?;
         for (name, ratio) in &self.ratios {
             writeln!(out, "{name} = {ratio:.4}")?;
         }
-        let line = json!({ "bench": self.bench, "numbers": self.flat(), "ratios": self.ratios });
-        writeln!(out, "{line}")?;
+        for (name, text) in &self.labels {
+            writeln!(out, "{name} = {text}")?;
+        }
+        writeln!(out, "{}", self.to_json())?;
         Ok(())
+    }
+
+    fn to_json(&self) -> Value {
+        let mut line =
+            json!({ "bench": self.bench, "numbers": self.flat(), "ratios": self.ratios });
+        for (name, text) in &self.labels {
+            line[name] = json!(text);
+        }
+        if !self.rows.is_empty() {
+            let rows = self.rows.iter().flat_map(Rows::to_json);
+            line["rows"] = rows.collect();
+        }
+        line
     }
 
     fn print_table(&self, out: &mut impl Write) -> io::Result<()> {
@@ -184,7 +221,7 @@ pub(crate) fn median(rounds: &[Numbers]) -> Numbers {
 }
 
 /// A figure with as many decimals as help.
-fn readable(number: &f64) -> String {
+pub(crate) fn readable(number: &f64) -> String {
     match number.abs() {
         large if large >= 1_000.0 => with_separators(*number),
         medium if medium >= 100.0 => format!("{number:.0}"),
