@@ -4,6 +4,7 @@
 //! waited, what was written, how it ended and when it is due again. Keys that were not touched for
 //! longest are forgotten first. Nothing is formatted before somebody asks.
 
+mod aging;
 mod render;
 
 use std::{borrow::Cow, collections::VecDeque, fmt, sync::Arc, time::Duration};
@@ -13,6 +14,8 @@ use tokio::time::Instant;
 use windlass_core::{Doc, GroupResource, Key};
 
 use crate::{lru::Lru, writes::Write};
+pub use aging::JOURNAL_DOCUMENTS_LIMIT;
+use aging::Order;
 
 /// How many keys of one controller are remembered, unless it says otherwise.
 pub const JOURNAL_KEYS_LIMIT: usize = 1024;
@@ -27,6 +30,8 @@ pub const JOURNAL_CAUSES_LIMIT: usize = 4;
 pub(crate) struct Journal {
     /// `None` if nothing is to be remembered.
     trails: Option<Mutex<Lru<Key, Trail>>>,
+    /// Locked for a moment after the trails, and never while they are waited for.
+    order: Mutex<Order>,
 }
 
 /// What is known of one key.
@@ -66,6 +71,12 @@ pub(crate) enum Cause {
         new: Option<Doc>,
         is_initial: bool,
     },
+    /// The same, when it is long ago: the key and the revision of the object, and what happened.
+    Past {
+        resource: Arc<GroupResource>,
+        object: Box<str>,
+        what: &'static str,
+    },
     /// The reconcile before asked for it, or failed.
     Again,
     /// The caches have caught up.
@@ -84,6 +95,8 @@ pub(crate) struct Entry {
     /// How often the key has failed in a row.
     pub(crate) failures: u32,
     pub(crate) next_due: Option<Instant>,
+    /// True for one that has given up its documents.
+    pub(crate) is_aged: bool,
 }
 
 impl Journal {
@@ -91,7 +104,13 @@ impl Journal {
     pub(crate) fn new(keys_limit: usize) -> Self {
         Self {
             trails: (keys_limit > 0).then(|| Mutex::new(Lru::new(keys_limit))),
+            order: Mutex::default(),
         }
+    }
+
+    /// The number of keys that are remembered.
+    pub(crate) fn len(&self) -> usize {
+        self.trails.as_ref().map_or(0, |trails| trails.lock().len())
     }
 
     /// A key is queued.
@@ -137,8 +156,10 @@ impl Journal {
         let is_full = trail.entries.len() >= JOURNAL_ENTRIES_LIMIT;
         let gone = is_full.then(|| trail.entries.pop_front());
         trail.entries.push_back(entry);
+        let late = self.order.lock().push(key, place);
+        let late = late.and_then(|(key, place)| Some(trails.at(place, &key)?.age()));
         drop(trails);
-        drop(gone);
+        drop((gone, late));
     }
 
     /// The story of a key, as text; `None` if nothing is known of it.

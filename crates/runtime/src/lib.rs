@@ -69,7 +69,9 @@ pub use flags::{
 };
 pub use freshness::{Freshness, Reached, Stale};
 pub use health::{Check, CheckFailed};
-pub use journal::{JOURNAL_CAUSES_LIMIT, JOURNAL_ENTRIES_LIMIT, JOURNAL_KEYS_LIMIT};
+pub use journal::{
+    JOURNAL_CAUSES_LIMIT, JOURNAL_DOCUMENTS_LIMIT, JOURNAL_ENTRIES_LIMIT, JOURNAL_KEYS_LIMIT,
+};
 pub use kind::ResourceKind;
 pub use logs::LoggingFormat;
 pub use manager::{

@@ -44,6 +44,11 @@ impl<K: Clone + Eq + Hash, V> Lru<K, V> {
         }
     }
 
+    /// The number of entries.
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
     /// The value of a key, which is made if it is not there, and is now the most recent.
     pub(crate) fn entry(&mut self, key: &K, make: impl FnOnce() -> V) -> &mut V {
         let at = self.place(key, make);

@@ -280,6 +280,7 @@ impl Parts {
             next_due: verdict
                 .next
                 .and_then(|delay| started.checked_add(took.saturating_add(delay))),
+            is_aged: false,
         });
     }
 }

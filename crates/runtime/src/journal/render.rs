@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use tokio::time::Instant;
 use windlass_core::Doc;
 
-use super::{Cause, Entry, Pending};
+use super::{Cause, Entry, Pending, aging::named};
 
 /// How many changed fields of one event are named.
 const PATHS_LIMIT: usize = 8;
@@ -84,6 +84,11 @@ fn describe(cause: &Cause) -> String {
     let (resource, old, new, is_initial) = match cause {
         Cause::Again => return "the reconcile before asked for it".to_owned(),
         Cause::Fresh => return "the caches have caught up with its own writes".to_owned(),
+        Cause::Past {
+            resource,
+            object,
+            what,
+        } => return format!("{resource} {object} {what}"),
         Cause::Event {
             resource,
             old,
@@ -106,14 +111,6 @@ fn describe(cause: &Cause) -> String {
         }
         (None, None) => "of something unknown".to_owned(),
     }
-}
-
-fn named(object: &Doc) -> String {
-    format!(
-        "{}@{}",
-        object.meta().key(),
-        object.meta().resource_version()
-    )
 }
 
 fn paths(old: &Doc, new: &Doc) -> String {
