@@ -172,6 +172,8 @@ impl Controllers {
             entry.add_to(&manager, settings);
         }
         let handle = manager.handle();
+        let metrics = handle.clone();
+        server.add_page("/metrics/controllers", move |_| metrics.metrics_text());
         server.add_page("/debug/windlass/why", move |parameters| {
             let key = parameters.iter().find(|(name, _)| name == "key");
             let key = key.and_then(|(_, value)| value.parse::<Key>().ok());

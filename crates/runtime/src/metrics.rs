@@ -1,5 +1,6 @@
 //! What the runtime counts, under upstream's names where upstream has one.
 
+mod caches;
 mod queues;
 
 use std::{fmt, sync::Arc, time::Duration};
@@ -11,6 +12,7 @@ use prometheus_client::{
 };
 use windlass_core::GroupResource;
 
+pub(crate) use caches::{CacheSize, register_cache_sizes};
 pub(crate) use queues::QueueCollector;
 
 /// Upper bounds in seconds, as controller-runtime has them.

@@ -22,6 +22,7 @@ use crate::{
     context::Shared,
     freshness::{Freshness, Stale},
     journal::{Cause, Journal},
+    metrics::CacheSize,
     metrics::ControllerMetrics,
     shutdown::Shutdown,
     writes::Doubts,
@@ -79,6 +80,15 @@ impl BoundController {
 
     pub(crate) fn queue(&self) -> &WorkQueue<Key> {
         &self.0.queue
+    }
+
+    /// The sizes of what the controller remembers.
+    pub(crate) fn cache_sizes(&self) -> Vec<CacheSize> {
+        vec![
+            ("doubts", self.0.doubts.lock().len()),
+            ("freshness", self.0.freshness.len()),
+            ("journal", self.0.journal.len()),
+        ]
     }
 
     pub(crate) fn why(&self, key: &Key) -> Option<String> {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
 
-use windlass_store::Stats;
+use windlass_store::{ResourceStats, Stats};
 
 use super::{ConnectionMetrics, DURATIONS, Labels, Metrics, Requests};
 use crate::body::BodyStats;
@@ -22,7 +22,9 @@ pub(crate) fn page(server: &Server) -> String {
     page.in_flight(server);
     page.connections(&inner.metrics.connections);
     page.bodies(inner.bodies.stats());
-    page.storage(&inner.storage.stats());
+    let stats = inner.storage.stats();
+    page.storage(&stats);
+    page.caches(&inner.metrics, &stats);
     page.build();
     page.process(server);
     page.0
@@ -159,6 +161,30 @@ impl Page {
         let name = "windlass_store_queued_writes";
         self.head(name, "gauge", "Writes that wait for the disk.");
         self.row(name, "", stats.queued);
+    }
+
+    /// What is held beside the objects themselves. Each has a bound; what grows without one shows
+    /// here.
+    fn caches(&mut self, metrics: &Metrics, stats: &Stats) {
+        let sum = |count: fn(&ResourceStats) -> usize| stats.resources.iter().map(count).sum();
+        let caches: [(&str, usize); 5] = [
+            ("list_snapshots", sum(|row| row.snapshots)),
+            ("request_series", metrics.requests.lock().len()),
+            ("store_leases", stats.leases),
+            ("watch_history", sum(|row| row.events)),
+            ("watch_series", metrics.watches.lock().len()),
+        ];
+        let name = "windlass_cache_entries";
+        self.head(name, "gauge", "Entries of a cache inside of the server.");
+        for (cache, entries) in caches {
+            self.row(name, &format!("cache=\"{cache}\""), entries);
+        }
+        let name = "windlass_tasks";
+        self.head(name, "gauge", "Asynchronous tasks of the process.");
+        // Without a runtime nothing runs.
+        let runtime = tokio::runtime::Handle::try_current();
+        let tasks = runtime.map_or(0, |runtime| runtime.metrics().num_alive_tasks());
+        self.row(name, "", tasks);
     }
 
     fn build(&mut self) {
