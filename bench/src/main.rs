@@ -12,6 +12,7 @@ mod list;
 mod queue;
 mod replicaset;
 mod server;
+mod soak;
 
 use std::process::ExitCode;
 
@@ -34,6 +35,7 @@ usage: windlass-bench doc parser|single|own-tokens PODS   hold pods as `Doc`s
        windlass-bench abuse attack NAME user|stranger SECONDS
        windlass-bench abuse neighbour CORES SECONDS       use CPU, and leave the server alone
        windlass-bench replicaset SETS PODS                scale sets of $KUBECONFIG's server up
+       windlass-bench soak WORKERS PODS                   churn namespaces until the input ends
        windlass-bench corpus list|load|keys PODS  print pods: a PodList, input for a loader, keys";
 
 fn main() -> ExitCode {
@@ -65,6 +67,7 @@ fn run(words: &[&str]) -> anyhow::Result<()> {
         ["server", "fanout", watchers] => server::fanout(number(watchers)?)?,
         ["abuse", rest @ ..] => return abuse::run(rest),
         ["replicaset", sets, pods] => return replicaset::run(number(sets)?, number(pods)?),
+        ["soak", workers, pods] => return soak::run(number(workers)?, number(pods)?),
         ["queue"] => queue::run()?,
         ["claims"] => claims::run()?,
         ["corpus", form, pods] => return corpus_text::print(&corpus(pods)?, form),

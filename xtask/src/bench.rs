@@ -6,11 +6,11 @@
 
 mod abuse;
 mod claims;
-mod contestant;
+pub(crate) mod contestant;
 mod doc;
 mod informer;
 mod list;
-mod process;
+pub(crate) mod process;
 mod queue;
 mod replicaset;
 mod report;

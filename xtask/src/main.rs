@@ -1,13 +1,14 @@
 //! The project's own tasks, written in the project's own language.
 //!
 //! `cargo xtask tidy` checks the shape of the tree, `cargo xtask bench` measures it against its
-//! peers, `cargo xtask envtest` gives a real control plane to test against, `cargo xtask atlas` makes
+//! peers, `cargo xtask soak` looks for what grows, `cargo xtask envtest` gives a real control plane to test against, `cargo xtask atlas` makes
 //! the facts about the built-in types of Kubernetes, `cargo xtask docs` the reference of the book.
 
 mod atlas;
 mod bench;
 mod docs;
 mod envtest;
+mod soak;
 mod tidy;
 
 use std::process::ExitCode;
@@ -19,6 +20,7 @@ usage: cargo xtask TASK
   atlas [--check]                   make the facts about the built-in types of Kubernetes
   docs                              write the pages of the book that come from the code
   bench NAME [--peers]              measure, and print a table and one line of JSON
+  soak [--minutes N] [--debug]      churn namespaces and fail if the server grows
   envtest build|up|down|run -- CMD  a real Kubernetes control plane on loopback
 ";
 
@@ -34,6 +36,7 @@ fn main() -> ExitCode {
         "bench" => bench::run(rest),
         "docs" => docs::run(rest),
         "envtest" => envtest::run(rest),
+        "soak" => soak::run(rest),
         _ => {
             eprint!("unknown task {task:?}\n{USAGE}");
             return ExitCode::from(2);

@@ -206,9 +206,19 @@ impl Wire {
         body: &[u8],
     ) -> anyhow::Result<Vec<u8>> {
         self.send(method, path, body).await?;
-        let head = self.head().await?;
-        let status = head.status;
+        let (status, body) = self.read_answer().await?;
         ensure!(matches!(status, 200 | 201), "{path}: status {status}");
+        Ok(body)
+    }
+
+    /// Reads what is at a path: the status and the answer, whichever it is.
+    pub(crate) async fn answer(&mut self, path: &str) -> anyhow::Result<(u16, Vec<u8>)> {
+        self.send("GET", path, b"").await?;
+        self.read_answer().await
+    }
+
+    async fn read_answer(&mut self) -> anyhow::Result<(u16, Vec<u8>)> {
+        let head = self.head().await?;
         let mut body = Vec::new();
         match head.length {
             Some(length) => {
@@ -217,7 +227,7 @@ impl Wire {
             }
             None => while self.chunk(&mut body).await? {},
         }
-        Ok(body)
+        Ok((head.status, body))
     }
 
     /// Sends a request and expects a stream for an answer.

@@ -25,14 +25,28 @@ pub(crate) enum Program {
     GoPeer,
 }
 
+/// The profile of a build. Peers have one for release alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Profile {
+    /// For figures that are compared.
+    Release,
+    /// For whoever looks for the cause of something.
+    Debug,
+}
+
 impl Program {
     /// Builds for release.
     pub(crate) fn build(self) -> anyhow::Result<()> {
+        self.build_as(Profile::Release)
+    }
+
+    /// Builds with a profile.
+    pub(crate) fn build_as(self, profile: Profile) -> anyhow::Result<()> {
         eprintln!("building {self:?}");
         let binary = self.binary();
         let mut command = match self {
-            Self::Windlass | Self::Server => cargo_build(&target()),
-            Self::RustPeer(_) => cargo_build(&peers_target()),
+            Self::Windlass | Self::Server => cargo_build(&target(), profile),
+            Self::RustPeer(_) => cargo_build(&peers_target(), profile),
             Self::GoPeer => Command::new("go"),
         };
         match self {
@@ -55,16 +69,30 @@ impl Program {
     /// The command that runs it with these arguments. It is the program itself and not Cargo,
     /// which would wait for whoever else is building.
     pub(crate) fn command(self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(self.binary());
+        self.command_as(Profile::Release, arguments)
+    }
+
+    /// The same for a build of this profile.
+    pub(crate) fn command_as(self, profile: Profile, arguments: &[&str]) -> Command {
+        let mut command = Command::new(self.binary_as(profile));
         command.args(arguments);
         command
     }
 
     /// Where it is once it is built.
     pub(crate) fn binary(self) -> PathBuf {
+        self.binary_as(Profile::Release)
+    }
+
+    /// Where it is once it is built with a profile.
+    pub(crate) fn binary_as(self, profile: Profile) -> PathBuf {
+        let ours = target().join(match profile {
+            Profile::Release => "release",
+            Profile::Debug => "debug",
+        });
         match self {
-            Self::Server => target().join("release/windlass"),
-            Self::Windlass => target().join("release/windlass-bench"),
+            Self::Server => ours.join("windlass"),
+            Self::Windlass => ours.join("windlass-bench"),
             Self::RustPeer(name) => peers_target()
                 .join("release")
                 .join(format!("windlass-bench-{name}")),
@@ -197,12 +225,15 @@ fn peers_target() -> PathBuf {
     target().join("peers")
 }
 
-fn cargo_build(target: &Path) -> Command {
+fn cargo_build(target: &Path, profile: Profile) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
     command
         .current_dir(root())
-        .args(["build", "--quiet", "--release", "--target-dir"])
+        .args(["build", "--quiet", "--target-dir"])
         .arg(target);
+    if profile == Profile::Release {
+        command.arg("--release");
+    }
     command
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 
-use super::contestant::{Numbers, Program, Running};
+use super::contestant::{Numbers, Profile, Program, Running};
 
 /// A server of ours that has become ready.
 #[derive(Debug)]
@@ -21,12 +21,21 @@ impl Started {
     /// Starts the binary `windlass` with these words and its data in a directory, where its
     /// kubeconfig is too.
     pub(crate) fn windlass(directory: &Directory, words: &[&str]) -> anyhow::Result<Self> {
-        let program = Program::Server.binary();
+        Self::windlass_as(Profile::Release, directory, words)
+    }
+
+    /// The same with a build of this profile.
+    pub(crate) fn windlass_as(
+        profile: Profile,
+        directory: &Directory,
+        words: &[&str],
+    ) -> anyhow::Result<Self> {
+        let program = Program::Server.binary_as(profile);
         let program = program.to_string_lossy();
         let data = directory.file("");
         let start = ["server", "start", &program];
         let words = [&start, words, &["--data", &data]].concat();
-        let mut running = Running::start(Program::Windlass.command(&words))?;
+        let mut running = Running::start(Program::Windlass.command_as(profile, &words))?;
         let mut ready = running.numbers()?;
         let pid = ready.remove("pid").context("the id of the process")?;
         Ok(Self {
