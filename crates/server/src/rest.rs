@@ -149,6 +149,7 @@ impl Call {
 
     /// The document in a body of JSON; keys that come twice are listed, and the last one counts.
     fn parse_json(&self) -> Result<Parsed, ParseError> {
+        windlass_store::debug_assert_not_deciding("parsing");
         match &self.given {
             Some(doc) => Ok(Parsed {
                 doc: doc.clone(),

@@ -1,18 +1,25 @@
 //! The store, asked by group, resource and name.
 
+mod queue;
+mod settle;
+
 use std::ops::Deref;
 use std::sync::Arc;
 
 use windlass_core::{Doc, Key};
-use windlass_store::{Resource as Shelf, Snapshot, Store};
+use windlass_store::{Resource as Shelf, Snapshot, Store, WriteError};
 
 use crate::auth::GrantIndex;
+use crate::status::Status;
+use queue::WriteQueue;
+pub(crate) use settle::{Decided, Unsettled};
 
 /// The store with the look-ups that authentication, authorization and admission need.
 #[derive(Clone, Debug)]
 pub(crate) struct Storage {
     store: Store,
     grants: Arc<GrantIndex>,
+    queue: Arc<WriteQueue>,
 }
 
 impl Storage {
@@ -20,6 +27,7 @@ impl Storage {
         Self {
             store,
             grants: Arc::default(),
+            queue: Arc::default(),
         }
     }
 
@@ -66,4 +74,13 @@ pub(crate) fn key(namespace: &str, name: &str) -> Key {
     } else {
         Key::new(namespace, name)
     }
+}
+
+/// The answer to a write that was not made; `conflict` says how one is answered that always came
+/// second.
+pub(crate) fn unsettled(error: WriteError<Unsettled>, conflict: impl FnOnce() -> Status) -> Status {
+    crate::rest::write_failed(error.map_refusal(|refusal| match refusal {
+        Unsettled::Status(status) => status,
+        Unsettled::Conflict => conflict(),
+    }))
 }

@@ -167,6 +167,18 @@ pub enum WriteError<E> {
     Closed,
 }
 
+impl<E> WriteError<E> {
+    /// The same failure with another refusal in it.
+    pub fn map_refusal<F>(self, map: impl FnOnce(E) -> F) -> WriteError<F> {
+        match self {
+            Self::Refused(refusal) => WriteError::Refused(map(refusal)),
+            Self::ReadOnly(error) => WriteError::ReadOnly(error),
+            Self::Unknown(error) => WriteError::Unknown(error),
+            Self::Closed => WriteError::Closed,
+        }
+    }
+}
+
 /// The state of a revision cannot be served.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

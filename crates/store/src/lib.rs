@@ -50,6 +50,7 @@
 mod backend;
 mod change;
 mod committer;
+mod deciding;
 mod disk;
 mod entry;
 mod error;
@@ -68,6 +69,7 @@ mod visible;
 mod watch;
 
 pub use change::{Change, Outcome};
+pub use deciding::debug_assert_not_deciding;
 pub use disk::{Disk, DiskFile};
 pub use entry::{Entry, stamp};
 pub use error::{DiskError, OpenError, RevisionError, WatchError, WriteError};

@@ -8,6 +8,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use windlass_core::{Key, Uid};
 
 use crate::backend::{Backend, CommitError, Loaded, Write};
+use crate::deciding::{Deciding, debug_assert_not_deciding};
 use crate::sequencer::{Decision, Done, Failure, Sequencer, Status, Task, Work};
 use crate::visible::{Garbage, Visible};
 use crate::{Change, DiskError, Entry, EventKind, Outcome, Resource, StoreOptions, WriteError};
@@ -92,6 +93,7 @@ impl Shared {
         permit: OwnedSemaphorePermit,
         decide: impl FnOnce(Option<&Arc<Entry>>) -> Result<Change, E>,
     ) -> Result<Staged, Refusal<E>> {
+        debug_assert_not_deciding("a write");
         let mut sequencer = self.sequencer.lock();
         match &sequencer.status {
             Status::Open => {}
@@ -103,7 +105,10 @@ impl Shared {
         let pending = sequencer.pending_entry(resource, key);
         let is_pending = pending.is_some();
         let current = pending.unwrap_or_else(|| self.visible.read().get(resource, key).cloned());
-        let decision = decide(current.as_ref())
+        let deciding = Deciding::begin();
+        let decided = decide(current.as_ref());
+        drop(deciding);
+        let decision = decided
             .map(|change| sequencer.decide(&self.options.env, (resource, key), current, change));
         if let Ok(Decision::Write(write, _)) = &decision {
             self.admit(&sequencer, write).map_err(Refusal::Now)?;
@@ -158,6 +163,14 @@ impl Shared {
             true => Ok(()),
             false => Err(WriteError::Quota { used, quota }),
         }
+    }
+
+    /// The newest state of an object, durable or not.
+    pub(crate) fn latest(&self, resource: &Resource, key: &Key) -> Option<Arc<Entry>> {
+        debug_assert_not_deciding("a read of the newest state");
+        let sequencer = self.sequencer.lock();
+        let pending = sequencer.pending_entry(resource, key);
+        pending.unwrap_or_else(|| self.visible.read().get(resource, key).cloned())
     }
 
     fn barrier(&self, sequencer: &mut Sequencer, permit: OwnedSemaphorePermit) -> Done {

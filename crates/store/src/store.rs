@@ -198,12 +198,23 @@ impl Store {
         ))
     }
 
+    /// The newest state of an object, which may not be durable yet: for a writer that decides
+    /// outside of the lock of all writers. Nobody may be told what follows from it before
+    /// [`Store::update`] has answered, with a decision that holds for the same revision only: by
+    /// then it is durable.
+    #[must_use]
+    pub fn latest(&self, resource: &Resource, key: &Key) -> Option<Arc<Entry>> {
+        self.shared().latest(resource, key)
+    }
+
     /// Writes one object: `decide` is called once with its newest state and says what to do.
     ///
     /// No other write comes between the decision and the write, and nobody, the caller included,
     /// sees the result before it is durable. `decide` may be shown a state that is not durable
     /// yet; whatever it decides on it is held back until that state is. It runs under the lock of
-    /// all writers: it should be quick and must not call the store.
+    /// all writers: all it may do is compare revisions and hand over what was made before. It must
+    /// not call the store. What takes longer is decided outside, on [`Store::latest`]; see
+    /// [`debug_assert_not_deciding`](crate::debug_assert_not_deciding).
     ///
     /// When the future is dropped while it waits, the write is made all the same.
     ///

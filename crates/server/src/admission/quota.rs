@@ -12,7 +12,7 @@ use windlass_core::{Amounts, Doc, GroupResource, Key, amounts, quota};
 use windlass_store::{Change, Entry, Outcome, Resource as Shelf};
 
 use super::Request;
-use crate::rest::{put, write_failed};
+use crate::rest::put;
 use crate::status::Status;
 use crate::storage::{self, Storage};
 
@@ -195,21 +195,21 @@ impl<'a> Bill<'a> {
 
     /// Charges one quota, as it is when the store comes to it.
     async fn charge_to(&self, charged: &mut Charged, quota: Key) -> Result<(), Status> {
-        let mut added = None;
         let decide = |current: Option<&Arc<Entry>>| {
             let Some(current) = current else {
-                return Ok(Change::Keep);
+                return Ok((Change::Keep, None));
             };
             let Some((total, more)) = self.charge(current.doc())? else {
-                return Ok(Change::Keep);
+                return Ok((Change::Keep, None));
             };
-            added = Some(more);
-            Ok(Change::put(with_used(current.doc(), &total)))
+            let change = Change::put(with_used(current.doc(), &total));
+            Ok((change, Some(more)))
         };
         let shelf = Shelf::new("", QUOTAS);
-        let outcome = self.request.storage.update(&shelf, &quota, decide).await;
-        let outcome: Outcome = outcome.map_err(write_failed)?;
-        if let (Outcome::Updated { entry, .. }, Some(amounts)) = (outcome, added) {
+        let outcome = self.request.storage.settle((&shelf, &quota), decide).await;
+        let modified = || Status::modified(&GroupResource::new("", QUOTAS), quota.name());
+        let settled = outcome.map_err(|error| storage::unsettled(error, modified))?;
+        if let (Outcome::Updated { entry, .. }, Some(amounts)) = settled {
             charged.0.push(Charge {
                 quota,
                 revision: entry.revision,
@@ -231,9 +231,9 @@ impl Charged {
                     let used = amounts(current.doc().at("/status/used"));
                     Change::put(with_used(current.doc(), &difference(used, &charge.amounts)))
                 });
-                Ok::<_, Status>(change)
+                Ok((change, ()))
             };
-            let outcome = storage.update(&shelf, &charge.quota, decide).await;
+            let outcome = storage.settle((&shelf, &charge.quota), decide).await;
             if outcome.is_err() {
                 tracing::warn!(quota = %charge.quota, "a charge stays until the next count");
             }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
-use windlass_core::{Doc, Key, Uid};
-use windlass_store::{Change, Entry, Resource as Shelf, WriteError};
+use windlass_core::{Doc, GroupResource, Key, Uid};
+use windlass_store::{Change, Entry, Resource as Shelf};
 
 use super::{CLEANUP, GROUP, RESOURCE, approval, definition, rows, with_condition};
 use crate::bootstrap;
@@ -15,6 +15,7 @@ use crate::request::Verb;
 use crate::rest::{self, Call, put};
 use crate::server::Server;
 use crate::status::Status;
+use crate::storage;
 
 /// Objects of a deleted definition that are deleted at the same time.
 const DELETES_AT_ONCE: usize = 64;
@@ -335,11 +336,11 @@ async fn write_status(server: &Server, crd: &Doc, wanted: &Doc) -> Result<bool, 
         return Ok(true);
     }
     let uid = crd.meta().uid();
-    let status = wanted.at("/status").clone();
     let decide = |current: Option<&Arc<Entry>>| -> Result<Change, Status> {
         match current.filter(|entry| entry.doc().meta().uid() == uid) {
             // What was stored meanwhile is looked at in the next round.
             Some(entry) if entry.doc().at("/status") == crd.at("/status") => {
+                let status = wanted.at("/status");
                 Ok(Change::put(put(entry.doc().clone(), "/status", status)))
             }
             _ => Ok(Change::Keep),
@@ -352,13 +353,17 @@ async fn write_status(server: &Server, crd: &Doc, wanted: &Doc) -> Result<bool, 
 async fn update(
     server: &Server,
     crd: &Doc,
-    decide: impl FnOnce(Option<&Arc<Entry>>) -> Result<Change, Status> + Send,
+    mut decide: impl FnMut(Option<&Arc<Entry>>) -> Result<Change, Status> + Send,
 ) -> Result<(), Status> {
     let shelf = Shelf::new(GROUP, RESOURCE);
     let key = Key::cluster(crd.meta().name());
-    let outcome: Result<_, WriteError<Status>> =
-        server.inner().storage.update(&shelf, &key, decide).await;
-    outcome.map(drop).map_err(rest::write_failed)
+    let decide = |current: Option<&Arc<Entry>>| Ok((decide(current)?, ()));
+    let storage = &server.inner().storage;
+    let modified = || Status::modified(&GroupResource::new(GROUP, RESOURCE), key.name());
+    match storage.settle((&shelf, &key), decide).await {
+        Ok(_) => Ok(()),
+        Err(error) => Err(storage::unsettled(error, modified)),
+    }
 }
 
 /// Objects of an earlier definition of the same name, written while that one was deleted.
@@ -367,18 +372,19 @@ async fn drop_leftovers(server: &Server, crd: &Doc) -> Result<(), Status> {
     let snapshot = server.inner().storage.snapshot(&shelf);
     for entry in snapshot.iter() {
         let uid = entry.doc().meta().uid();
-        let decide = |current: Option<&Arc<Entry>>| -> Result<Change, Status> {
-            match current.filter(|entry| entry.doc().meta().uid() == uid) {
-                Some(_) => Ok(Change::Delete),
-                None => Ok(Change::Keep),
-            }
+        let decide = |current: Option<&Arc<Entry>>| match current
+            .filter(|entry| entry.doc().meta().uid() == uid)
+        {
+            Some(_) => Ok((Change::Delete, ())),
+            None => Ok((Change::Keep, ())),
         };
-        let outcome: Result<_, WriteError<Status>> = server
-            .inner()
-            .storage
-            .update(&shelf, &entry.key, decide)
-            .await;
-        outcome.map_err(rest::write_failed)?;
+        let storage = &server.inner().storage;
+        let outcome = storage.settle((&shelf, &entry.key), decide).await;
+        let modified = || {
+            let resource = GroupResource::new(shelf.group().to_owned(), shelf.name().to_owned());
+            Status::modified(&resource, entry.key.name())
+        };
+        outcome.map_err(|error| storage::unsettled(error, modified))?;
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use http::{Response, StatusCode};
 use std::sync::Arc;
 use windlass_core::{Doc, Object, names};
-use windlass_store::{Change, Entry, Outcome, WriteError};
+use windlass_store::{Change, Entry};
 
 use super::fields::{self, Author};
 use super::{Call, admission, metadata, object, pod, write_failed};
@@ -179,6 +179,7 @@ pub(super) fn dedupe_owners(object: Doc, warnings: &mut Vec<String>) -> Doc {
 
 /// A valid new object with everything in it that the server sets.
 fn prepare(server: &Server, resource: &Resource, object: &Doc) -> Result<Doc, Status> {
+    windlass_store::debug_assert_not_deciding("validation");
     let env = &server.inner().env;
     let object = object::edit_metadata(object, |metadata| {
         let metadata = edit(&metadata.into(), |metadata| {
@@ -246,11 +247,15 @@ async fn store(call: &Call, object: &Doc, dry_run: bool) -> Result<Doc, Status> 
     };
     let outcome = store
         .update(&resource.shelf, &key, |current| match current {
-            Some(existing) => Err(refuse(existing)),
+            Some(existing) => Err(Some(existing.clone())),
             None => Ok(change),
         })
-        .await
-        .map_err(write_failed)?;
+        .await;
+    let refused = |existing: Option<Arc<Entry>>| match existing {
+        Some(existing) => refuse(&existing),
+        None => Status::internal("the new object is not there"),
+    };
+    let outcome = outcome.map_err(|error| write_failed(error.map_refusal(refused)))?;
     match outcome.entry() {
         Some(entry) => Ok(resource.view(entry.doc())),
         None => Err(Status::internal("the new object is not there")),
@@ -287,21 +292,21 @@ pub(crate) async fn set_at_start(
     let object = prepare(server, resource, &object)?;
     let key = storage::key(object.meta().namespace(), object.meta().name());
     let put = |current: Option<&Arc<Entry>>| match current {
-        Some(_) if fields.is_empty() => Ok(Change::Keep),
+        Some(_) if fields.is_empty() => Ok((Change::Keep, ())),
         Some(current) => {
             let set = |known: Doc, field: &&str| object::keep_field(&known, field, &object);
             let known = resource.view(current.doc());
             let known = fields.iter().fold(known, set);
-            Ok(Change::put(resource.to_storage(&known)))
+            Ok((Change::put(resource.to_storage(&known)), ()))
         }
-        None => Ok(Change::put(resource.to_storage(&object))),
+        None => Ok((Change::put(resource.to_storage(&object)), ())),
     };
-    let outcome: Result<Outcome, WriteError<Status>> = server
-        .inner()
-        .storage
-        .update(&resource.shelf, &key, put)
-        .await;
-    outcome.map(drop).map_err(write_failed)
+    let storage = &server.inner().storage;
+    let modified = || Status::modified(&resource.group_resource(), object.meta().name());
+    match storage.settle((&resource.shelf, &key), put).await {
+        Ok(_) => Ok(()),
+        Err(error) => Err(storage::unsettled(error, modified)),
+    }
 }
 
 /// Stores an object as it is.

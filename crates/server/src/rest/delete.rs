@@ -8,7 +8,7 @@ use windlass_core::{Doc, GroupResource, Object, Time, doc};
 use windlass_store::{Change, Entry, Outcome};
 
 use super::filter::Filter;
-use super::{Call, list, object, write_failed};
+use super::{Call, list, object};
 use crate::auth::{MASTERS, User};
 use crate::body::Body;
 use crate::field::{FieldErrors, FieldPath};
@@ -149,40 +149,34 @@ pub(super) async fn delete_one(
     let resource = &call.resource;
     let key = storage::key(namespace, name);
     let now = inner.env.now();
-    let mut before = None;
-    let mut decide = |current: Option<&Arc<Entry>>| {
+    let decide = |current: Option<&Arc<Entry>>| {
         let Some(current) = current else {
             return Err(Status::not_found(&call.group_resource(), name));
         };
         let object = resource.view(current.doc());
-        let change = decide(call, &object, options, now)?;
-        before = Some(object);
-        Ok(match change {
+        let change = match decide(call, &object, options, now)? {
             Some(marked) => Change::Put {
                 doc: resource.to_storage(&marked),
                 ttl: resource.ttl,
             },
             None => Change::Delete,
-        })
+        };
+        Ok((change, object))
     };
     if options.dry_run {
         let entry = inner.storage.get(&resource.shelf, &key);
         return match decide(entry.as_ref())? {
-            Change::Put { doc, .. } => Ok(Deleted::Lingers(resource.view(&doc))),
-            Change::Delete | Change::Keep => Ok(Deleted::Gone(ended(
-                resource,
-                before.unwrap_or_default(),
-                now,
-            ))),
+            (Change::Put { doc, .. }, _) => Ok(Deleted::Lingers(resource.view(&doc))),
+            (Change::Delete | Change::Keep, last) => Ok(Deleted::Gone(ended(resource, last, now))),
         };
     }
-    let outcome = inner.storage.update(&resource.shelf, &key, decide).await;
-    match outcome.map_err(write_failed)? {
+    let place = (&resource.shelf, &key);
+    let outcome = inner.storage.settle(place, decide).await;
+    let modified = || Status::modified(&call.group_resource(), name);
+    let (outcome, last) = outcome.map_err(|error| storage::unsettled(error, modified))?;
+    match outcome {
         // Upstream answers with the state before the deletion, at the revision it had.
-        Outcome::Deleted(entry) => {
-            let last = before.unwrap_or_else(|| resource.view(entry.doc()));
-            Ok(Deleted::Gone(ended(resource, last, now)))
-        }
+        Outcome::Deleted(_) => Ok(Deleted::Gone(ended(resource, last, now))),
         outcome => match outcome.entry() {
             Some(entry) => Ok(Deleted::Lingers(resource.view(entry.doc()))),
             None => Err(Status::not_found(&call.group_resource(), name)),

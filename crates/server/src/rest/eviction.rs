@@ -1,9 +1,11 @@
 //! The eviction of pods: a delete that asks the disruption budget first.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Response, StatusCode};
 use windlass_core::{Condition, Doc, GroupKind, Gvk, LabelSelector, Selector, Time};
+use windlass_store::{Change, Entry};
 
 use super::delete::{self, DeleteOptions};
 use super::update::{self, Proposal};
@@ -198,21 +200,27 @@ async fn spend_budget(call: &Call, pod: &Doc, dry_run: bool) -> Result<Allowance
     }
     let name = pod.meta().name();
     let now = call.server.inner().env.now();
-    let take = |current: Option<&std::sync::Arc<windlass_store::Entry>>| match current {
-        None => Ok(windlass_store::Change::Keep),
+    let take = |current: Option<&Arc<Entry>>| match current {
+        None => Ok((Change::Keep, ())),
         Some(entry) => match spent(entry.doc(), name, now) {
-            Ok(_) if dry_run => Ok(windlass_store::Change::Keep),
-            Ok(doc) => Ok(windlass_store::Change::put(doc)),
+            Ok(_) if dry_run => Ok((Change::Keep, ())),
+            Ok(doc) => Ok((Change::put(doc), ())),
             Err(status) => Err(status),
         },
     };
     let shelf = windlass_store::Resource::new("policy", "poddisruptionbudgets");
     let key = storage::key(call.namespace(), budget.doc().meta().name());
-    store
-        .update(&shelf, &key, take)
-        .await
-        .map(|_| Allowance::Granted)
-        .map_err(super::write_failed)
+    // Upstream's answer after as many conflicts as it has the patience for.
+    let busy = || {
+        let budget = budget.doc().meta().name();
+        Status::timeout(&format!(
+            "couldn't update PodDisruptionBudget {budget:?} due to conflicts"
+        ))
+    };
+    match store.settle((&shelf, &key), take).await {
+        Ok(_) => Ok(Allowance::Granted),
+        Err(error) => Err(storage::unsettled(error, busy)),
+    }
 }
 
 fn covers(budget: &Doc, pod: &Doc) -> bool {

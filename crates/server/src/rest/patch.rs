@@ -222,6 +222,7 @@ fn strategic_failed(error: &StrategicError) -> Status {
 impl Patch {
     /// The changed state, which is of the kind, and warnings about it.
     pub(super) fn apply(&self, current: &Doc) -> Result<(Doc, Vec<String>), Status> {
+        windlass_store::debug_assert_not_deciding("a patch");
         let patched = self.change.apply(current)?;
         let patched = self.typed(&patched, current)?;
         let mut strictness = Strictness {

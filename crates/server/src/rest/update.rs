@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use http::{Response, StatusCode};
 use windlass_core::{Doc, GroupKind, Object};
-use windlass_store::{Change, Entry, Outcome, WriteError};
+use windlass_store::{Change, Entry, WriteError};
 
 use super::fields::{self, Author};
-use super::{Call, admission, create, metadata, object, write_failed};
+use super::{Call, admission, create, metadata, object};
 use crate::admission::Charged;
 use crate::body::Body;
 use crate::field::{FieldErrors, FieldPath};
@@ -16,7 +16,7 @@ use crate::registry::{Generation, Resource};
 use crate::request::Verb;
 use crate::respond;
 use crate::status::Status;
-use crate::storage;
+use crate::storage::{self, Decided, Unsettled};
 
 /// Which part of an object a request writes. The rest stays as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,13 +55,6 @@ enum Decision {
     Put(Doc),
     /// The last thing that kept a deleted object is gone. This is what the client sent last.
     Remove(Doc),
-}
-
-/// Why nothing was written.
-enum Refusal {
-    /// The object changed after it was looked at.
-    Changed,
-    Status(Status),
 }
 
 pub(super) async fn update(call: &Call, part: Part) -> Result<Response<Body>, Status> {
@@ -156,8 +149,8 @@ fn place(call: &Call, body: &Doc) -> Doc {
 
 /// Writes what `propose` makes of the present object.
 ///
-/// The decision is made on the state that everybody sees, outside the lock of the store. If
-/// another write is faster, it is made once more inside the lock, where nobody can be.
+/// The decision is made on the state that everybody sees, outside of the lock of the store. If
+/// another write comes first it is made again, on the newest state, outside as well.
 pub(super) async fn write(
     call: &Call,
     writing: &Writing,
@@ -185,30 +178,42 @@ pub(super) async fn write(
             Decision::Put(object) | Decision::Remove(object) => object,
         });
     }
-    let mut removed = None;
-    let first = commit(
-        call,
-        &key,
-        |current| match current {
-            Some(current) if current.revision == seen.revision => Ok(decision),
-            _ => Err(Refusal::Changed),
-        },
-        &mut removed,
-    );
-    let outcome = match first.await {
-        Err(WriteError::Refused(Refusal::Changed)) => {
-            let again = |current: Option<&Arc<Entry>>| match current {
-                Some(current) => decide(current).map_err(Refusal::Status),
-                None => Err(Refusal::Status(call.not_found())),
-            };
-            commit(call, &key, again, &mut removed).await
-        }
-        outcome => outcome,
+    let first = Decided::new(Some(&seen), Ok(change(resource, decision)));
+    let again = |current: Option<&Arc<Entry>>| match current {
+        Some(current) => Ok(change(resource, decide(current)?)),
+        None => Err(call.not_found()),
     };
+    let place = (&resource.shelf, &key);
+    let outcome = store.settle_after(first, place, again).await;
     if let Err(WriteError::Refused(_)) = outcome {
         charged.refund(store).await;
     }
-    finish(call, outcome, removed)
+    let (outcome, removed) = outcome.map_err(|error| unsettled(call, error))?;
+    match (removed, outcome.entry()) {
+        (Some(object), _) => Ok(object),
+        (None, Some(entry)) => Ok(resource.view(entry.doc())),
+        (None, None) => Err(call.not_found()),
+    }
+}
+
+/// The change that a decision asks the store for, and what was sent with the last breath of an
+/// object.
+fn change(resource: &Resource, decision: Decision) -> (Change, Option<Doc>) {
+    match decision {
+        Decision::Put(object) => {
+            let doc = resource.to_storage(&object);
+            let ttl = resource.ttl;
+            (Change::Put { doc, ttl }, None)
+        }
+        Decision::Remove(object) => (Change::Delete, Some(object)),
+    }
+}
+
+/// The answer to a write that was not made.
+pub(super) fn unsettled(call: &Call, error: WriteError<Unsettled>) -> Status {
+    storage::unsettled(error, || {
+        Status::modified(&call.group_resource(), &call.path.name)
+    })
 }
 
 /// Charges quotas for what an object has more than before, which is given in its stored form. A
@@ -233,50 +238,6 @@ async fn charge(
     }
 }
 
-/// Hands a decision to the store, and keeps what was sent with the last breath of an object.
-async fn commit(
-    call: &Call,
-    key: &windlass_core::Key,
-    decide: impl FnOnce(Option<&Arc<Entry>>) -> Result<Decision, Refusal>,
-    removed: &mut Option<Doc>,
-) -> Result<Outcome, WriteError<Refusal>> {
-    let resource = &call.resource;
-    let store = &call.server.inner().storage;
-    let change = |current: Option<&Arc<Entry>>| match decide(current)? {
-        Decision::Put(object) => Ok(Change::Put {
-            doc: resource.to_storage(&object),
-            ttl: resource.ttl,
-        }),
-        Decision::Remove(object) => {
-            *removed = Some(object);
-            Ok(Change::Delete)
-        }
-    };
-    store.update(&resource.shelf, key, change).await
-}
-
-fn finish(
-    call: &Call,
-    outcome: Result<Outcome, WriteError<Refusal>>,
-    removed: Option<Doc>,
-) -> Result<Doc, Status> {
-    let outcome = match outcome {
-        Ok(outcome) => outcome,
-        Err(WriteError::Refused(Refusal::Status(status))) => return Err(status),
-        Err(WriteError::Refused(Refusal::Changed)) => {
-            return Err(Status::modified(&call.group_resource(), &call.path.name));
-        }
-        Err(WriteError::ReadOnly(error)) => return Err(write_failed(WriteError::ReadOnly(error))),
-        Err(WriteError::Unknown(error)) => return Err(write_failed(WriteError::Unknown(error))),
-        Err(_) => return Err(write_failed(WriteError::Closed)),
-    };
-    match (removed, outcome.entry()) {
-        (Some(object), _) => Ok(object),
-        (None, Some(entry)) => Ok(call.resource.view(entry.doc())),
-        (None, None) => Err(call.not_found()),
-    }
-}
-
 /// What becomes of an object for which somebody proposes another state.
 fn decide(
     call: &Call,
@@ -284,6 +245,7 @@ fn decide(
     old: &Doc,
     proposed: Proposal,
 ) -> Result<Decision, Status> {
+    windlass_store::debug_assert_not_deciding("validation");
     let resource = &call.resource;
     let part = writing.part;
     let tracked = match proposed {
