@@ -64,6 +64,7 @@ mod status;
 mod storage;
 mod table;
 mod tls;
+mod work;
 
 pub use admission::Admission;
 pub use auth::{SignerError, User};

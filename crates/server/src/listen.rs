@@ -21,6 +21,7 @@ pub(crate) use connections::Peer;
 
 use crate::certs::Certificates;
 use crate::server::{Boxed, Server};
+use crate::work::WorkPool;
 use crate::{bootstrap, tls};
 use connection::ConnectionContext;
 use connections::{Connections, Member};
@@ -53,6 +54,7 @@ pub struct Listening {
     /// The hosts that requests may name, without ports, in lower case.
     hosts: Arc<HashSet<String>>,
     address: SocketAddr,
+    pool: WorkPool,
 }
 
 /// Opens a socket for a server.
@@ -115,6 +117,7 @@ async fn listen(
         server,
         hosts: Arc::new(hosts),
         address,
+        pool: WorkPool::start().map_err(listen)?,
     })
 }
 
@@ -157,6 +160,7 @@ impl Listening {
             server: self.server.clone(),
             acceptor: self.acceptor.clone(),
             hosts: Arc::clone(&self.hosts),
+            pool: self.pool.clone(),
             shutdown: is_shut_down,
         };
         let metrics = Arc::clone(&self.server.inner().metrics.connections);
@@ -177,6 +181,7 @@ impl Listening {
             });
         }
         drop((self.listener, alive));
+        self.pool.close();
         let server = self.server;
         // Closing ends the watches, without which no connection would come to its end. It blocks
         // until the disk has everything.

@@ -13,6 +13,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, header, request};
 use http_body::Body as HttpBody;
+use tokio::time::Instant;
 use tower::Service;
 use windlass_atlas::apply::Creations;
 use windlass_core::{Doc, Env, Time};
@@ -30,10 +31,11 @@ use crate::pages::Pages;
 use crate::parsers::Parsers;
 use crate::query::Query;
 use crate::registry::Registry;
-use crate::request::Target;
+use crate::request::{Target, Verb};
 use crate::rest::{self, Call, Given};
 use crate::status::Status;
 use crate::storage::Storage;
+use crate::work::{self, APART_BODY_BYTES, WorkPool};
 use crate::{bootstrap, crd, dangling, discovery, health, respond};
 
 /// How long a request may take, watches not counted.
@@ -357,7 +359,7 @@ impl Server {
 
     async fn answer(
         &self,
-        parts: request::Parts,
+        mut parts: request::Parts,
         body: Arriving,
         labels: &mut Labels,
     ) -> Result<Response<Body>, Status> {
@@ -378,22 +380,36 @@ impl Server {
         let timeout = query
             .timeout()?
             .map_or(REQUEST_TIMEOUT, |asked| asked.min(REQUEST_TIMEOUT));
-        let work = async {
-            // A body that does not arrive takes no seat in flight.
-            let body = self.0.bodies.read(&parts.method, body, &user).await?;
-            // A watch takes no place: it lasts for an hour and idles.
-            let _place = match is_watch(&target) {
-                true => None,
-                false => Some(self.0.flow.enter(&parts.method).await?),
-            };
-            self.route(parts, query, target, user, body.bytes).await
+        let pool = parts.extensions.remove::<WorkPool>();
+        let deadline = Instant::now() + timeout;
+        // A body that does not arrive takes no seat in flight.
+        let body = self.0.bodies.read(&parts.method, body, &user);
+        let body = work::within(deadline, body).await?;
+        // A watch takes no seat: it lasts for an hour and idles.
+        let _seat = match is_watch(&target) {
+            true => None,
+            false => Some(work::within(deadline, self.0.flow.enter(&parts.method)).await?),
         };
-        match tokio::time::timeout(timeout, work).await {
-            Ok(answer) => answer,
-            Err(_) => Err(Status::timeout(
-                "request did not complete within the allotted timeout",
-            )),
+        let pool = pool.filter(|_| self.takes_time(&target, &body.bytes));
+        let pool = pool.map(|pool| (pool, user.name.clone()));
+        let (server, bytes) = (self.clone(), body.bytes);
+        let routing = async move { server.route(parts, query, target, user, bytes).await };
+        match pool {
+            Some((pool, user)) => pool.run(&user, deadline, routing).await,
+            None => work::within(deadline, routing).await,
         }
+    }
+
+    /// Returns true if a request may need more of a processor than others should wait for.
+    fn takes_time(&self, target: &Target, body: &Bytes) -> bool {
+        let Target::Resource(path) = target else {
+            return false;
+        };
+        let table = self.0.registry.table();
+        let found = table.find(&path.group, &path.version, &path.resource);
+        body.len() > APART_BODY_BYTES
+            || matches!(path.verb, Some(Verb::Create | Verb::Update | Verb::Patch))
+                && found.is_some_and(|resource| resource.has_rules())
     }
 
     /// Whether what a request names is served.

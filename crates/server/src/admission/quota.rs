@@ -2,8 +2,8 @@
 //!
 //! A quota counts from the moment at which a controller has written its limits and what is used
 //! of them to its status. A write that needs more of something is charged there before it is made.
-//! The charge is decided where the store decides about the quota, on its newest state, so that of
-//! two writes that want the last of something one is refused. A write that fails after all gives
+//! The charge is decided on the newest state of the quota, and again if that changes before it is
+//! stored, so that of two writes that want the last of something one is refused. A write that fails after all gives
 //! back what it was charged for, unless somebody has counted since: then the next count does.
 
 use std::sync::Arc;

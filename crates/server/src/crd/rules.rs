@@ -177,6 +177,7 @@ impl Evaluation<'_, '_> {
         if (rule.uses_old && old.is_none() && !is_optional) || (!rule.uses_old && is_unchanged) {
             return Ok(());
         }
+        windlass_store::debug_assert_not_deciding("an expression");
         let mut bindings = Bindings::new().with("self", Value::declared(new, decl));
         let before = old.map(|old| Value::declared(old, decl));
         if is_optional {
@@ -193,6 +194,11 @@ impl Evaluation<'_, '_> {
             Err(EvalError::Budget) => {
                 self.errors
                     .invalid(path, sort, EvalError::Budget.to_string());
+                Err(Exhausted)
+            }
+            // Nobody waits for the answer.
+            Err(error @ EvalError::Interrupted) => {
+                self.errors.invalid(path, sort, error.to_string());
                 Err(Exhausted)
             }
             Err(error @ EvalError::CostLimit) => {

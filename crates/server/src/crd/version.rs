@@ -153,10 +153,15 @@ impl Version {
         }
         let mut evaluation = Evaluation {
             errors,
-            budget: Budget::default(),
+            budget: Budget::default().with_cancellation(&crate::work::is_cancelled),
         };
         // Once the budget is gone, that is the last error.
         let _ = evaluation.run(node, new, old, path);
+    }
+
+    /// Returns true if objects are validated by expressions.
+    pub(crate) fn has_rules(&self) -> bool {
+        self.schema.has_rules
     }
 
     fn check_scale(&self, object: &Doc, with_spec: bool, errors: &mut FieldErrors) {

@@ -22,6 +22,7 @@ use crate::auth::{User, certificate_user};
 use crate::body::arriving;
 use crate::metrics::Ended;
 use crate::server::Server;
+use crate::work::WorkPool;
 use crate::{compress, flow, respond};
 
 /// How long a client may take to finish the TLS handshake.
@@ -53,6 +54,8 @@ pub(super) struct ConnectionContext {
     pub(super) acceptor: TlsAcceptor,
     /// The hosts that requests may name.
     pub(super) hosts: Arc<HashSet<String>>,
+    /// The threads for requests that take their time.
+    pub(super) pool: WorkPool,
     /// True when the server ends.
     pub(super) shutdown: watch::Receiver<bool>,
 }
@@ -112,12 +115,14 @@ impl ConnectionContext {
             peer.authenticated(user);
         }
         let (server, hosts) = (self.server.clone(), Arc::clone(&self.hosts));
+        let pool = self.pool.clone();
         let service = service_fn(move |mut request: Request<Incoming>| {
             // A good certificate comes before any token, as upstream has it.
             if let Some(user) = &user {
                 request.extensions_mut().insert(user.clone());
             }
             request.extensions_mut().insert(Arc::clone(&peer));
+            request.extensions_mut().insert(pool.clone());
             let (server, hosts, peer) = (server.clone(), Arc::clone(&hosts), Arc::clone(&peer));
             async move { Ok::<_, Infallible>(answer(&server, &hosts, &peer, request).await) }
         });

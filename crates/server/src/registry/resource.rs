@@ -308,6 +308,13 @@ impl Resource {
         self.gvk.group_kind()
     }
 
+    /// Returns true if objects are validated by expressions.
+    pub(crate) fn has_rules(&self) -> bool {
+        self.custom
+            .as_ref()
+            .is_some_and(|version| version.has_rules())
+    }
+
     /// Whether objects live in namespaces.
     pub(crate) fn is_namespaced(&self) -> bool {
         self.scope == Scope::Namespaced

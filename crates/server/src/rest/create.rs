@@ -16,6 +16,7 @@ use crate::respond;
 use crate::server::Server;
 use crate::status::Status;
 use crate::storage;
+use crate::work;
 
 /// How often a new random name is tried when one is taken.
 const NAME_ATTEMPTS: usize = 8;
@@ -120,6 +121,7 @@ pub(super) async fn insert(
             "resourceVersion should not be set on objects to be created",
         ));
     }
+    work::check()?;
     let storage = &call.server.inner().storage;
     let request = admission::request(call);
     let object = crate::admission::create(&request, object).await?;
@@ -136,6 +138,7 @@ pub(super) async fn insert(
             None => object,
         };
         crate::admission::validate(&request, &object, None)?;
+        work::check()?;
         let charged = crate::admission::charge(&request, &object, None, dry_run).await?;
         warnings.extend(call.resource.hooks.warnings(&object));
         let outcome = store(call, &object, dry_run).await;
@@ -202,10 +205,13 @@ fn prepare(server: &Server, resource: &Resource, object: &Doc) -> Result<Doc, St
         object
     };
     let object = resource.canonical(resource.hooks.prepare_create(object, env));
+    work::check()?;
     let mut errors = FieldErrors::default();
     metadata::validate(resource, &object, &mut errors);
     resource.hooks.validate(&object, &mut errors);
     resource.hooks.validate_create(&object, &mut errors);
+    // What was not evaluated to its end is not known to be wrong.
+    work::check()?;
     if errors.is_empty() {
         return Ok(object);
     }
@@ -248,12 +254,14 @@ async fn store(call: &Call, object: &Doc, dry_run: bool) -> Result<Doc, Status> 
     let outcome = store
         .update(&resource.shelf, &key, |current| match current {
             Some(existing) => Err(Some(existing.clone())),
+            // Nobody waits for the answer.
+            None if work::is_cancelled() => Err(None),
             None => Ok(change),
         })
         .await;
     let refused = |existing: Option<Arc<Entry>>| match existing {
         Some(existing) => refuse(&existing),
-        None => Status::internal("the new object is not there"),
+        None => work::timed_out(),
     };
     let outcome = outcome.map_err(|error| write_failed(error.map_refusal(refused)))?;
     match outcome.entry() {

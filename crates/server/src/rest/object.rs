@@ -10,6 +10,7 @@ use crate::kinds::unreadable_rollback;
 use crate::negotiate::{self, Content};
 use crate::query::FieldValidation;
 use crate::status::Status;
+use crate::work;
 
 /// The object in a request body, and warnings about it.
 pub(super) fn decode(
@@ -27,6 +28,7 @@ pub(super) fn decode(
         Content::Yaml => parse_yaml(&call.body, gvk)?,
         Content::Protobuf => (parse_protobuf(&call.body, gvk)?, Vec::new()),
     };
+    work::check()?;
     let doc = check_type(&doc, gvk)?;
     let mut strictness = Strictness {
         validation,
@@ -46,6 +48,7 @@ pub(super) fn decode(
         return Err(refuse(why));
     }
     warnings.extend(strictness.complaints);
+    work::check()?;
     Ok(doc)
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::{Response, StatusCode};
 use windlass_core::{Doc, GroupKind, Object};
-use windlass_store::{Change, Entry, WriteError};
+use windlass_store::{Change, Entry, Outcome, WriteError};
 
 use super::fields::{self, Author};
 use super::{Call, admission, create, metadata, object};
@@ -17,6 +17,7 @@ use crate::request::Verb;
 use crate::respond;
 use crate::status::Status;
 use crate::storage::{self, Decided, Unsettled};
+use crate::work;
 
 /// Which part of an object a request writes. The rest stays as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -166,6 +167,7 @@ pub(super) async fn write(
     let decide = |entry: &Entry| {
         let current = resource.view(entry.doc());
         let proposed = propose(&current)?;
+        work::check()?;
         match (decide(call, writing, &current, proposed)?, &turn) {
             (Decision::Put(object), Some(turn)) => turn.assign(object).map(Decision::Put),
             (decision, _) => Ok(decision),
@@ -188,10 +190,19 @@ pub(super) async fn write(
     if let Err(WriteError::Refused(_)) = outcome {
         charged.refund(store).await;
     }
-    let (outcome, removed) = outcome.map_err(|error| unsettled(call, error))?;
+    written(call, outcome)
+}
+
+/// The object after a write, or what was sent with its last breath.
+fn written(
+    call: &Call,
+    outcome: Result<(Outcome, Option<Doc>), WriteError<Unsettled>>,
+) -> Result<Doc, Status> {
+    let modified = || Status::modified(&call.group_resource(), &call.path.name);
+    let (outcome, removed) = outcome.map_err(|error| storage::unsettled(error, modified))?;
     match (removed, outcome.entry()) {
         (Some(object), _) => Ok(object),
-        (None, Some(entry)) => Ok(resource.view(entry.doc())),
+        (None, Some(entry)) => Ok(call.resource.view(entry.doc())),
         (None, None) => Err(call.not_found()),
     }
 }
@@ -207,13 +218,6 @@ fn change(resource: &Resource, decision: Decision) -> (Change, Option<Doc>) {
         }
         Decision::Remove(object) => (Change::Delete, Some(object)),
     }
-}
-
-/// The answer to a write that was not made.
-pub(super) fn unsettled(call: &Call, error: WriteError<Unsettled>) -> Status {
-    storage::unsettled(error, || {
-        Status::modified(&call.group_resource(), &call.path.name)
-    })
 }
 
 /// Charges quotas for what an object has more than before, which is given in its stored form. A
@@ -264,9 +268,11 @@ fn decide(
         Part::Status | Part::Only(_) => crate::admission::update_part(&request, tracked, old),
         Part::Finalize | Part::Whole => tracked,
     };
+    work::check()?;
     let new = prepare(resource, part, &tracked, old);
     let new = fields::with_managers_of(new, &tracked);
     let new = fields::without_new_times(resource.canonical(new), old);
+    work::check()?;
     check(call, part, old, &new)?;
     if is_free_to_go(resource, &new) {
         return Ok(Decision::Remove(new));
@@ -331,6 +337,8 @@ fn check(call: &Call, part: Part, old: &Doc, new: &Doc) -> Result<(), Status> {
     if let Part::Only(_) = part {
         resource.hooks.validate_part(new, old, &mut errors);
     }
+    // What was not evaluated to its end is not known to be wrong.
+    work::check()?;
     if !errors.is_empty() {
         return Err(Status::invalid(
             &resource.group_kind(),

@@ -8,6 +8,7 @@ use windlass_store::{Change, Entry, Outcome, Resource as Shelf, WriteError};
 use super::Storage;
 use super::queue::WriteTurn;
 use crate::status::Status;
+use crate::work;
 
 /// How often a write is decided again because another one came first. Upstream has the same number
 /// for patches. Those who try again stand in a line, so few of them ever need the second time.
@@ -92,6 +93,7 @@ impl Storage {
             if revision(current) != decided.seen {
                 return Err(Unsettled::Conflict);
             }
+            work::check().map_err(Unsettled::Status)?;
             let (change, noted) = decided.verdict.map_err(Unsettled::Status)?;
             kept = Some(noted);
             Ok(change)

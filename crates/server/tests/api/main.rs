@@ -23,3 +23,4 @@ mod tls;
 mod typed;
 mod update;
 mod watch;
+mod work;

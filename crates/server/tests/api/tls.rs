@@ -11,28 +11,28 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use tokio::net::TcpStream;
-use tokio::sync::oneshot;
+use tokio::sync::Notify;
 use tokio_rustls::TlsConnector;
 use windlass_core::{Doc, Env, doc};
 use windlass_server::{Certificates, Server, ServerOptions, serve};
 
-const TOKEN: &str = "a-token-for-tests";
+pub(super) const TOKEN: &str = "a-token-for-tests";
 
 /// A server that listens until this is dropped or told to end.
-struct Running {
+pub(super) struct Running {
     address: SocketAddr,
     certificates: Certificates,
-    stop: oneshot::Sender<()>,
-    done: tokio::task::JoinHandle<()>,
+    pub(super) stop: Arc<Notify>,
+    pub(super) done: tokio::task::JoinHandle<()>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Show {
+pub(super) enum Show {
     Nothing,
     Certificate,
 }
 
-async fn run() -> Running {
+pub(super) async fn run() -> Running {
     let env = Env::real();
     let mut options = ServerOptions::memory(env.clone());
     options.admin_token = Some(TOKEN.to_owned());
@@ -41,10 +41,9 @@ async fn run() -> Running {
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
     let listening = serve(server, any, &certificates, &[]).await.unwrap();
     let address = listening.address();
-    let (stop, stopped) = oneshot::channel();
-    let done = tokio::spawn(listening.run(async {
-        let _ = stopped.await;
-    }));
+    let stop = Arc::new(Notify::new());
+    let stopped = stop.clone();
+    let done = tokio::spawn(listening.run(async move { stopped.notified().await }));
     Running {
         address,
         certificates,
@@ -77,7 +76,7 @@ impl Running {
         Arc::new(config)
     }
 
-    async fn get(
+    pub(super) async fn get(
         &self,
         show: Show,
         protocol: &str,
@@ -105,7 +104,12 @@ impl Running {
         (code, String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    fn request(&self, path: &str, host: &str, token: Option<&str>) -> Request<Full<Bytes>> {
+    pub(super) fn request(
+        &self,
+        path: &str,
+        host: &str,
+        token: Option<&str>,
+    ) -> Request<Full<Bytes>> {
         let port = self.address.port();
         let mut request = Request::builder().uri(format!("https://{host}:{port}{path}"));
         request = request.header("host", format!("{host}:{port}"));
@@ -200,7 +204,7 @@ async fn the_server_ends_with_a_watch_open() {
         200,
         "headers come before any event"
     );
-    running.stop.send(()).unwrap();
+    running.stop.notify_one();
     assert!(
         response.into_body().collect().await.is_ok(),
         "the stream ends in order"
