@@ -27,6 +27,12 @@ pub trait Clock: Send + Sync {
 
     /// The time of day.
     fn wall(&self) -> MicroTime;
+
+    /// Time passed since some moment, with the time in which the machine was suspended. A clock
+    /// that cannot tell gives the time without it.
+    fn since_boot(&self) -> Duration {
+        self.elapsed()
+    }
 }
 
 /// Time, randomness and ids; clones share both clock and randomness.
@@ -90,6 +96,13 @@ impl Env {
     #[must_use]
     pub fn elapsed(&self) -> Duration {
         self.shared.clock.elapsed()
+    }
+
+    /// Time passed since some moment, with the time in which the machine was suspended. It never
+    /// goes back.
+    #[must_use]
+    pub fn since_boot(&self) -> Duration {
+        self.shared.clock.since_boot()
     }
 
     /// 64 random bits.
@@ -182,6 +195,13 @@ impl Clock for SystemClock {
             Ok(after) => epoch + after,
             Err(error) => epoch - error.duration(),
         }
+    }
+
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    fn since_boot(&self) -> Duration {
+        use rustix::time::{ClockId, clock_gettime};
+        // Every kernel since 2.6.39 has it.
+        Duration::try_from(clock_gettime(ClockId::Boottime)).unwrap_or_else(|_| self.elapsed())
     }
 }
 

@@ -8,7 +8,7 @@ use windlass_client::RestClient;
 use windlass_core::Env;
 
 use super::{
-    guard::LeaderGuard,
+    guard::{LeaderGuard, Moment},
     lease::LeaseLock,
     machine::{Election, Request, Turn},
     options::{ElectionOptions, ElectionOptionsError, JITTER_FACTOR},
@@ -63,8 +63,8 @@ impl LeaderElector {
         Ok(Self {
             options,
             lock,
+            guard: LeaderGuard::on(env.clone()),
             env,
-            guard: LeaderGuard::closed(),
             election: Arc::new(Mutex::new(election)),
             recorder: None,
             metrics: ElectionMetrics::default(),
@@ -198,16 +198,19 @@ impl LeaderElector {
             .election
             .lock()
             .begin(Instant::now(), self.env.now_micro());
+        let mut before_send = Moment::now(&self.env);
         loop {
             match turn {
                 Turn::Send(request) => {
+                    before_send = Moment::now(&self.env);
                     let answer = self.lock.send(request).await;
                     let (now, wall) = (Instant::now(), self.env.now_micro());
                     turn = self.election.lock().answer(answer, now, wall);
                     self.tell_of_new_leader();
                 }
                 Turn::Leading(sent_at) => {
-                    self.guard.extend(sent_at + self.options.renew_deadline);
+                    let deadline = self.options.renew_deadline;
+                    self.guard.extend(before_send, sent_at, deadline);
                     if self.election.lock().slow_renewals() > before {
                         self.metrics.slow_renewal(self.options.lease.name());
                     }

@@ -1,8 +1,8 @@
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use tokio::time::{Instant, advance};
 use windlass_client::{RestClient, RestOptions};
-use windlass_core::{Doc, Key, MicroTime, doc};
+use windlass_core::{Clock, Doc, Env, Key, MicroTime, doc};
 use windlass_testing::{Fault, Faults, ModelServer, TokioClock};
 
 use super::*;
@@ -508,4 +508,141 @@ async fn a_stop_while_the_lease_is_being_acquired_leaves_it_to_others() {
     let (outcome, ()) = tokio::join!(run, later);
     assert_eq!(outcome, Ok(None::<()>));
     assert_eq!(stored(&server).holder, "");
+}
+
+/// Clocks of a machine that was suspended for some time: tokio's does not know.
+struct SuspendedClock {
+    awake: TokioClock,
+    /// How long the machine slept, and how far the time of day went on meanwhile.
+    asleep: parking_lot::Mutex<(Duration, Duration)>,
+}
+
+impl Clock for SuspendedClock {
+    fn elapsed(&self) -> Duration {
+        self.awake.elapsed()
+    }
+
+    fn wall(&self) -> MicroTime {
+        self.awake.wall() + self.asleep.lock().1
+    }
+
+    fn since_boot(&self) -> Duration {
+        self.awake.elapsed() + self.asleep.lock().0
+    }
+}
+
+/// A leader on such a machine, and the client of its controllers.
+async fn leader_that_sleeps(
+    server: &ModelServer,
+) -> (LeaderElector, Arc<SuspendedClock>, RestClient) {
+    let clock = Arc::new(SuspendedClock {
+        awake: TokioClock::new(),
+        asleep: parking_lot::Mutex::default(),
+    });
+    let env = Env::seeded_with(7, clock.clone());
+    let client = RestClient::new(server.transport(), RestOptions::default());
+    let elector = LeaderElector::new(client, env, options("me")).unwrap();
+    assert!(elector.attempt().await);
+    let guarded = server
+        .transport()
+        .layer(&Slow)
+        .layer(&GuardLayer::new(elector.guard()));
+    (
+        elector,
+        clock,
+        RestClient::new(guarded, RestOptions::default()),
+    )
+}
+
+/// A transport that takes a while to connect.
+#[derive(Clone)]
+struct Slow;
+
+/// The time that it takes.
+const CONNECT: Duration = Duration::from_secs(1);
+
+impl<S> tower::Layer<S> for Slow {
+    type Service = SlowService<S>;
+
+    fn layer(&self, inner: S) -> SlowService<S> {
+        SlowService(inner)
+    }
+}
+
+#[derive(Clone)]
+struct SlowService<S>(S);
+
+impl<S> tower::Service<http::Request<windlass_client::Payload>> for SlowService<S>
+where
+    S: tower::Service<http::Request<windlass_client::Payload>> + Clone + Send + 'static,
+    S::Future: Send,
+{
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future =
+        std::pin::Pin<Box<dyn Future<Output = Result<S::Response, S::Error>> + Send + 'static>>;
+
+    fn poll_ready(
+        &mut self,
+        cx: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Result<(), Self::Error>> {
+        self.0.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: http::Request<windlass_client::Payload>) -> Self::Future {
+        let mut inner = self.0.clone();
+        Box::pin(async move {
+            tokio::time::sleep(CONNECT).await;
+            inner.call(request).await
+        })
+    }
+}
+
+async fn write(client: &RestClient) -> Result<Doc, windlass_client::Error> {
+    let pods = windlass_core::Gvr::constant("", "v1", "pods");
+    let api = windlass_client::DynamicClient::new(client.clone()).resource(pods);
+    let pod = doc!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "a" } });
+    let options = windlass_client::WriteOptions::default();
+    api.namespaced("default").create(&pod, &options).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_was_suspended_past_its_lease_writes_nothing() {
+    for (asleep, what) in [
+        (
+            (Duration::from_secs(60), Duration::from_secs(60)),
+            "suspended",
+        ),
+        (
+            (Duration::from_secs(60), Duration::ZERO),
+            "clock not set yet",
+        ),
+        (
+            (Duration::ZERO, Duration::from_secs(60)),
+            "paused from outside",
+        ),
+    ] {
+        let server = server();
+        let (elector, clock, client) = leader_that_sleeps(&server).await;
+        assert!(write(&client).await.is_ok());
+        *clock.asleep.lock() = asleep;
+        assert_eq!(elector.guard().check(), Err(NotLeader), "{what}");
+        assert!(write(&client).await.is_err(), "{what}");
+        // A renewal that succeeds opens it again.
+        assert!(elector.attempt().await);
+        assert!(elector.guard().check().is_ok(), "{what}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_waits_for_a_connection_is_not_sent_after_a_suspension() {
+    let server = server();
+    let (_elector, clock, client) = leader_that_sleeps(&server).await;
+    let before = methods(&server).len();
+    let waiting = tokio::spawn(async move { write(&client).await });
+    advance(CONNECT / 2).await;
+    *clock.asleep.lock() = (Duration::from_secs(60), Duration::from_secs(60));
+    advance(CONNECT).await;
+    assert!(waiting.await.unwrap().is_err());
+    assert_eq!(methods(&server).len(), before, "{:?}", methods(&server));
 }
