@@ -14,6 +14,7 @@ use crate::rest;
 use crate::server::Server;
 use crate::status::Status;
 
+pub(crate) use flow::flow_objects;
 pub(crate) use local::register;
 
 const RBAC: &str = "rbac.authorization.k8s.io";
@@ -42,6 +43,7 @@ pub(crate) async fn run(server: &Server) -> Result<(), Status> {
 /// Makes again what no cluster is without for long, whoever deletes it.
 pub(crate) async fn restore(server: &Server) -> Result<(), Status> {
     create_missing(server, essentials()).await?;
+    server.inner().flow.reload(&server.inner().storage);
     register(server).await
 }
 

@@ -1,4 +1,5 @@
-//! Tells flow schemas whether the priority level that they name exists.
+//! After a change of flow schemas or priority levels: they take effect, and flow schemas are told
+//! whether the priority level that they name exists.
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -27,6 +28,7 @@ pub(crate) fn is_about(call: &Call) -> bool {
 
 /// Brings the conditions of all flow schemas in line, all at once.
 pub(crate) async fn tell(server: Server) {
+    server.inner().flow.reload(&server.inner().storage);
     let schemas = server.inner().storage.snapshot_of(GROUP, SCHEMAS);
     let mut tasks = JoinSet::new();
     for entry in schemas.iter() {

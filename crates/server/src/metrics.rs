@@ -1,6 +1,7 @@
 //! What is counted, under the names that upstream has for it.
 
 mod connections;
+mod flow;
 mod text;
 
 use std::collections::BTreeMap;

@@ -25,8 +25,8 @@ use windlass_core::{Doc, GroupResource, ParseError, Parsed};
 use windlass_store::WriteError;
 
 pub(crate) use list::ListBody;
-pub(crate) use watch::WatchBody;
 pub use watch::{DocWatch, WatchDocs, WatchEvent};
+pub(crate) use watch::{WatchBody, WatchSlots};
 
 pub(crate) use create::{create_at_start, import, set_at_start};
 pub(crate) use delete::delete_for_server;

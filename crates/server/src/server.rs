@@ -32,7 +32,7 @@ use crate::parsers::Parsers;
 use crate::query::Query;
 use crate::registry::Registry;
 use crate::request::{Target, Verb};
-use crate::rest::{self, Call, Given};
+use crate::rest::{self, Call, Given, WatchSlots};
 use crate::status::Status;
 use crate::storage::Storage;
 use crate::work::{self, APART_BODY_BYTES, WorkPool};
@@ -115,8 +115,10 @@ pub(crate) struct Inner {
     pub(crate) started: Time,
     /// Bodies of requests.
     pub(crate) bodies: BodyIntake,
-    /// How many requests run at a time.
-    flow: Flow,
+    /// Open watches.
+    pub(crate) watches: Arc<WatchSlots>,
+    /// The requests that run and that wait.
+    pub(crate) flow: Flow,
     /// What the rest of the process shows.
     pages: Pages,
 }
@@ -246,6 +248,7 @@ impl Server {
             env,
             flow: Flow::default(),
             bodies: BodyIntake::default(),
+            watches: Arc::default(),
             pages: Pages::default(),
         }));
         bootstrap::run(&server)
@@ -380,36 +383,26 @@ impl Server {
         let timeout = query
             .timeout()?
             .map_or(REQUEST_TIMEOUT, |asked| asked.min(REQUEST_TIMEOUT));
-        let pool = parts.extensions.remove::<WorkPool>();
         let deadline = Instant::now() + timeout;
-        // A body that does not arrive takes no seat in flight.
-        let body = self.0.bodies.read(&parts.method, body, &user);
-        let body = work::within(deadline, body).await?;
-        // A watch takes no seat: it lasts for an hour and idles.
-        let _seat = match is_watch(&target) {
-            true => None,
-            false => Some(work::within(deadline, self.0.flow.enter(&parts.method)).await?),
+        let pool = parts.extensions.remove::<WorkPool>();
+        let work = async {
+            // A body that does not arrive takes no seat in flight.
+            let body = self.0.bodies.read(&parts.method, body, &user).await?;
+            let (flow, storage) = (&self.0.flow, &self.0.storage);
+            let request = flow.classify(&user, &target, &query, storage);
+            let pool = pool.filter(|_| self.takes_time(&target, &body.bytes));
+            let pool = pool.map(|pool| (pool, user.name.clone()));
+            let (server, bytes) = (self.clone(), body.bytes);
+            let routing = async move { server.route(parts, query, target, user, bytes).await };
+            let answer = async {
+                match pool {
+                    Some((pool, user)) => pool.run(&user, deadline, routing).await,
+                    None => routing.await,
+                }
+            };
+            flow.run(request, answer).await
         };
-        let pool = pool.filter(|_| self.takes_time(&target, &body.bytes));
-        let pool = pool.map(|pool| (pool, user.name.clone()));
-        let (server, bytes) = (self.clone(), body.bytes);
-        let routing = async move { server.route(parts, query, target, user, bytes).await };
-        match pool {
-            Some((pool, user)) => pool.run(&user, deadline, routing).await,
-            None => work::within(deadline, routing).await,
-        }
-    }
-
-    /// Returns true if a request may need more of a processor than others should wait for.
-    fn takes_time(&self, target: &Target, body: &Bytes) -> bool {
-        let Target::Resource(path) = target else {
-            return false;
-        };
-        let table = self.0.registry.table();
-        let found = table.find(&path.group, &path.version, &path.resource);
-        body.len() > APART_BODY_BYTES
-            || matches!(path.verb, Some(Verb::Create | Verb::Update | Verb::Patch))
-                && found.is_some_and(|resource| resource.has_rules())
+        work::within(deadline, work).await
     }
 
     /// Whether what a request names is served.
@@ -507,10 +500,6 @@ impl Server {
             Some(_) => Err(Status::method_unknown()),
         }
     }
-}
-
-fn is_watch(target: &Target) -> bool {
-    matches!(target, Target::Resource(path) if path.verb == Some(crate::request::Verb::Watch))
 }
 
 impl fmt::Debug for Server {

@@ -18,6 +18,15 @@ pub(super) fn objects() -> Vec<First> {
     OBJECTS.clone()
 }
 
+/// Flow schemas and priority levels, without where they are stored.
+pub(crate) fn flow_objects() -> (Vec<Doc>, Vec<Doc>) {
+    let (schemas, levels): (Vec<First>, Vec<First>) = objects()
+        .into_iter()
+        .partition(|(_, _, plural, _)| *plural == "flowschemas");
+    let docs = |all: Vec<First>| all.into_iter().map(|(_, _, _, doc)| doc).collect();
+    (docs(schemas), docs(levels))
+}
+
 /// A flow schema whose rules follow.
 struct Schema<'a> {
     /// Its name, precedence, level, method and subjects.

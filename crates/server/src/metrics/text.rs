@@ -11,7 +11,7 @@ use crate::health;
 use crate::server::Server;
 
 /// A page in the making. Writing to text does not fail.
-struct Page(String);
+pub(super) struct Page(String);
 
 /// All figures of a server.
 pub(crate) fn page(server: &Server) -> String {
@@ -20,6 +20,8 @@ pub(crate) fn page(server: &Server) -> String {
     page.requests(&inner.metrics);
     page.watches(&inner.metrics);
     page.in_flight(server);
+    super::flow::write(&mut page, &inner.flow);
+    page.watch_slots(inner.watches.counts());
     page.connections(&inner.metrics.connections);
     page.bodies(inner.bodies.stats());
     let stats = inner.storage.stats();
@@ -31,11 +33,11 @@ pub(crate) fn page(server: &Server) -> String {
 }
 
 impl Page {
-    fn head(&mut self, name: &str, sort: &str, help: &str) {
+    pub(super) fn head(&mut self, name: &str, sort: &str, help: &str) {
         let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {sort}");
     }
 
-    fn row(&mut self, name: &str, labels: &str, value: impl std::fmt::Display) {
+    pub(super) fn row(&mut self, name: &str, labels: &str, value: impl std::fmt::Display) {
         let _ = match labels.is_empty() {
             true => writeln!(self.0, "{name} {value}"),
             false => writeln!(self.0, "{name}{{{labels}}} {value}"),
@@ -105,6 +107,15 @@ impl Page {
         let (reads, writes) = server.in_flight();
         self.row(name, "request_kind=\"mutating\"", writes);
         self.row(name, "request_kind=\"readOnly\"", reads);
+    }
+
+    fn watch_slots(&mut self, (open, refused): (usize, u64)) {
+        let name = "windlass_watches";
+        self.head(name, "gauge", "Open watches of users.");
+        self.row(name, "", open);
+        let name = "windlass_watches_refused_total";
+        self.head(name, "counter", "Watches refused by a limit.");
+        self.row(name, "", refused);
     }
 
     fn connections(&mut self, connections: &ConnectionMetrics) {

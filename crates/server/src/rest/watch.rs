@@ -1,6 +1,7 @@
 //! Watch: the events of a resource, as documents here and as bytes in [`http`].
 
 mod http;
+mod slots;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use windlass_store::{Entry, Event, EventKind, RevisionError, Watch, WatchError};
 
 pub(crate) use http::WatchBody;
 pub(super) use http::watch;
+pub(crate) use slots::{WatchSlot, WatchSlots};
 
 use super::filter::Filter;
 use crate::registry::Resource;
@@ -102,6 +104,8 @@ pub struct DocWatch {
     next_bookmark: Instant,
     /// Whether the watch has ended.
     is_over: bool,
+    /// Counts the watch of a user.
+    slot: Option<WatchSlot>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -219,7 +223,14 @@ impl DocWatch {
             initial_end,
             bookmarks,
             is_over: false,
+            slot: None,
         })
+    }
+
+    /// The same watch, counted as one of a user.
+    fn counted(mut self, slot: WatchSlot) -> Self {
+        self.slot = Some(slot);
+        self
     }
 
     /// Waits for the next event; `None` when the watch has ended. Nothing is lost when the future

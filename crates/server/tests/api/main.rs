@@ -12,6 +12,7 @@ mod discovery;
 mod kinds;
 mod limits;
 mod list;
+mod overload;
 mod patch;
 mod pods;
 mod quotas;

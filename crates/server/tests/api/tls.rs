@@ -185,6 +185,50 @@ async fn large_answers_are_compressed_for_who_accepts_it() {
     assert!(text.len() < 10 * 1024, "{} bytes", text.len());
 }
 
+/// A body of which nothing comes, and no end.
+struct Unfinished;
+
+impl http_body::Body for Unfinished {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        self: std::pin::Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Result<http_body::Frame<Bytes>, Self::Error>>> {
+        std::task::Poll::Pending
+    }
+}
+
+#[tokio::test]
+async fn a_stranger_whose_requests_do_not_arrive_does_not_disturb_a_reader() {
+    let running = run().await;
+    let stream = TcpStream::connect(running.address).await.unwrap();
+    let connector = TlsConnector::from(running.config(Show::Nothing, b"h2"));
+    let name = ServerName::try_from("localhost").unwrap();
+    let stream = TokioIo::new(connector.connect(name, stream).await.unwrap());
+    let (mut sender, connection) =
+        hyper::client::conn::http2::handshake(TokioExecutor::new(), stream)
+            .await
+            .unwrap();
+    tokio::spawn(connection);
+    let mut unfinished = Vec::new();
+    for _ in 0..1000 {
+        let request = running.request("/version", "localhost", None);
+        unfinished.push(sender.send_request(request.map(|_| Unfinished)));
+    }
+    let mut answered = 0;
+    for request in unfinished {
+        // The server may reset a stream whose body it does not want.
+        answered += usize::from(request.await.is_ok_and(|answer| answer.status() == 200));
+    }
+    assert!(answered > 0);
+    for _ in 0..10 {
+        let request = running.request("/api/v1/namespaces/default", "localhost", Some(TOKEN));
+        assert_eq!(running.get(Show::Nothing, "h2", request).await.0, 200);
+    }
+}
+
 #[tokio::test]
 async fn the_server_ends_with_a_watch_open() {
     let running = run().await;

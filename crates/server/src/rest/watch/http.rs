@@ -103,8 +103,10 @@ pub(crate) async fn watch(call: &Call) -> Result<Response<Body>, Status> {
         namespace,
         filter,
     };
+    let slot = server.inner().watches.open(&call.user)?;
     match DocWatch::open(server, scope, start, bookmarks, options.timeout) {
         Ok(docs) => {
+            let docs = docs.counted(slot);
             let count = server.inner().metrics.open_watch(&call.path);
             let body = Body::watch(WatchBody::new(docs, shape, count));
             Ok(respond::with_type(StatusCode::OK, negotiate::JSON, body))
