@@ -7,6 +7,7 @@ mod coverage;
 mod escalation;
 mod grants;
 mod impersonate;
+mod node;
 mod rbac;
 mod review;
 mod token;
@@ -20,6 +21,7 @@ pub(crate) use bootstrap::objects as bootstrap_objects;
 pub(crate) use escalation::{GrantWrite, check_escalation};
 pub(crate) use grants::GrantIndex;
 pub(crate) use impersonate::effective_user;
+pub(crate) use node::{PodIndex, node_of};
 pub(crate) use rbac::Attributes;
 pub(crate) use review::review;
 pub use token::SignerError;
@@ -108,7 +110,8 @@ pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-/// The answer of the authorizers, in upstream's order: the group of administrators, then roles.
+/// The answer of the authorizers, in upstream's order: the group of administrators, nodes,
+/// then roles.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Decision {
     pub(crate) is_allowed: bool,
@@ -137,7 +140,17 @@ pub(crate) fn authorize(user: &User, wanted: &Attributes, storage: &Storage) -> 
     if user.is_in(MASTERS) {
         return Decision::allow("");
     }
-    rbac::decide(user, wanted, storage)
+    let node = node::decide(user, wanted, storage);
+    if node.is_allowed {
+        return node;
+    }
+    let mut roles = rbac::decide(user, wanted, storage);
+    if !roles.is_allowed && !node.reason.is_empty() {
+        let reasons = [node.reason, roles.reason];
+        let reasons: Vec<String> = reasons.into_iter().filter(|it| !it.is_empty()).collect();
+        roles.reason = reasons.join("\n");
+    }
+    roles
 }
 
 /// Returns true if a user may do something.

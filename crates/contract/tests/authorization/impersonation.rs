@@ -35,6 +35,7 @@ pub(crate) fn table() -> Table {
     const AUTH: &str = "authentication.k8s.io";
     Table::default()
         .account("none", &rules(&[]))
+        .account("all", &rules(&[("*", "*", "*", "")]))
         .account("users", &rules(&[("impersonate", "", "users", "")]))
         .account("ann", &rules(&[("impersonate", "", "users", "ann")]))
         .account(
@@ -164,19 +165,21 @@ fn identities() -> Vec<Row> {
                 .header("impersonate-group", "b"),
             "system:authenticated b",
         ),
-        groups(
-            who("user said to be unknown", "ann")
-                .header("impersonate-group", "system:unauthenticated"),
-            "system:unauthenticated",
-        ),
-        groups(
-            who("anonymous", "system:anonymous"),
-            "system:unauthenticated",
-        ),
-        groups(
-            who("anonymous in a group", "system:anonymous").header("impersonate-group", "a"),
-            "a system:unauthenticated",
-        ),
+        row("user said to be unknown", "admin", REVIEW, 403)
+            .body(BODY)
+            .header("impersonate-user", "ann")
+            .header("impersonate-group", "system:unauthenticated")
+            .says("User \"ann\" cannot create"),
+        row("anonymous", "admin", REVIEW, 403)
+            .body(BODY)
+            .header("impersonate-user", "system:anonymous")
+            .says("User \"system:anonymous\" cannot create"),
+        row("anonymous in a group", "admin", REVIEW, 403)
+            .body(BODY)
+            .header("impersonate-user", "system:anonymous")
+            .header("impersonate-group", "a"),
+        row("anonymous for a public page", "admin", "GET /healthz", 200)
+            .header("impersonate-user", "system:anonymous"),
         groups(
             who("anonymous said to be known", "system:anonymous")
                 .header("impersonate-group", "system:authenticated"),
@@ -228,7 +231,7 @@ fn identities() -> Vec<Row> {
             "system:serviceaccounts system:serviceaccounts:x system:authenticated",
         ),
         groups(
-            who("node", "system:node:n1"),
+            by("node", "all", "system:node:n1", 201),
             "system:nodes system:authenticated",
         ),
         groups(
@@ -361,8 +364,8 @@ fn incomplete() -> Vec<Row> {
 
 /// A service account of the namespace asks who it is as somebody else.
 fn by(name: &str, account: &str, user: &str, code: u16) -> Row {
-    let account = format!("sa:{account}");
-    row(name, &account, REVIEW, code)
+    let (name, account) = (format!("{name}, by {account}"), format!("sa:{account}"));
+    row(&name, &account, REVIEW, code)
         .body(BODY)
         .header("impersonate-user", user)
 }
@@ -416,7 +419,7 @@ fn rights() -> Vec<Row> {
             "anonymous by the right for users",
             "users",
             "system:anonymous",
-            201,
+            403,
         ),
         by("user by name", "ann", "ann", 201),
         by("another user by name", "ann", "bob", 403),

@@ -64,7 +64,7 @@ fn check_role(write: &GrantWrite<'_>, storage: &Storage) -> Result<(), Status> {
         resource: write.resource.resource().to_owned(),
         namespace: write.namespace.to_owned(),
         name: write.name.to_owned(),
-        path: None,
+        ..Attributes::default()
     };
     if is_allowed(write.user, &may, storage) {
         return Ok(());
@@ -91,8 +91,12 @@ fn check_binding(write: &GrantWrite<'_>, storage: &Storage) -> Result<(), Status
     let resource = match kind {
         "Role" => "roles",
         "ClusterRole" => "clusterroles",
-        // Validation refuses it.
-        _ => return Ok(()),
+        _ => {
+            return Err(Status::plain(format!(
+                "unsupported role reference kind: {}",
+                quote(kind)
+            )));
+        }
     };
     let name = write.new.str_at("/roleRef/name");
     let may = Attributes {
@@ -101,17 +105,15 @@ fn check_binding(write: &GrantWrite<'_>, storage: &Storage) -> Result<(), Status
         resource: resource.to_owned(),
         namespace: write.namespace.to_owned(),
         name: name.to_owned(),
-        path: None,
+        ..Attributes::default()
     };
     if is_allowed(write.user, &may, storage) {
         return Ok(());
     }
     match rbac::role_of(write.new, write.namespace, storage) {
         Some(role) => confirm(write, role.at("/rules"), storage),
-        None => Err(Status::not_found(
-            &GroupResource::new(GROUP, resource),
-            name,
-        )),
+        // Upstream names the resource of the request, not that of the role.
+        None => Err(Status::not_found(write.resource, name)),
     }
 }
 

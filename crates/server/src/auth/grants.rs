@@ -196,3 +196,6 @@ impl Grant {
         )
     }
 }
+
+#[cfg(test)]
+mod tests;

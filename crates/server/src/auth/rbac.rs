@@ -4,7 +4,7 @@ use windlass_core::{Doc, GroupResource};
 
 use super::grants::Grant;
 use super::{Decision, User};
-use crate::request::{Target, Verb};
+use crate::request::{Target, Verb, percent_decode};
 use crate::storage::Storage;
 
 pub(super) const GROUP: &str = "rbac.authorization.k8s.io";
@@ -23,6 +23,8 @@ pub(crate) struct Attributes {
     pub(crate) name: String,
     /// Set instead of all but the verb for what is not a resource.
     pub(crate) path: Option<String>,
+    /// The fields that a list is limited to, with their values.
+    pub(crate) fields: Vec<(String, String)>,
 }
 
 impl Attributes {
@@ -33,7 +35,7 @@ impl Attributes {
                 let verb = if verb == "head" { "get" } else { verb };
                 Self {
                     verb: verb.to_owned(),
-                    path: Some(path.clone()),
+                    path: Some(percent_decode(path, false).unwrap_or_else(|| path.clone())),
                     ..Self::default()
                 }
             }
@@ -43,9 +45,22 @@ impl Attributes {
                 resource: join(&path.resource, &path.subresource),
                 namespace: path.namespace.clone(),
                 name: path.name.clone(),
-                path: None,
+                ..Self::default()
             },
         }
+    }
+
+    /// The same, limited by a field selector.
+    pub(crate) fn selecting(mut self, selector: &str) -> Self {
+        let terms = selector.split(',').filter_map(|term| term.split_once('='));
+        let terms = terms.filter(|(field, _)| !field.ends_with('!'));
+        self.fields = terms
+            .map(|(field, value)| {
+                let value = value.strip_prefix('=').unwrap_or(value);
+                (field.trim().to_owned(), value.trim().to_owned())
+            })
+            .collect();
+        self
     }
 }
 
@@ -139,7 +154,7 @@ pub(super) fn role_of(binding: &Doc, namespace: &str, storage: &Storage) -> Opti
 }
 
 /// Returns true if one rule allows something.
-fn rule_allows(rule: &Doc, wanted: &Attributes) -> bool {
+pub(super) fn rule_allows(rule: &Doc, wanted: &Attributes) -> bool {
     if !has(rule.at("/verbs"), |verb| verb == "*" || verb == wanted.verb) {
         return false;
     }

@@ -3,7 +3,7 @@
 use windlass_core::{Doc, GroupKind, doc};
 
 use super::rbac::{self, Attributes};
-use super::{ISSUER, MASTERS, User, authorize};
+use super::{ISSUER, MASTERS, User, authorize, node_of};
 use crate::field::{FieldErrors, FieldPath};
 use crate::registry::Resource;
 use crate::rest::put;
@@ -102,6 +102,7 @@ fn access(server: &Server, user: &User, review: &Doc) -> Doc {
             resource: rbac::join(wish.str_at("/resource"), wish.str_at("/subresource")),
             namespace: wish.str_at("/namespace").to_owned(),
             name: wish.str_at("/name").to_owned(),
+            fields: fields(wish),
             path: None,
         }
     } else {
@@ -117,6 +118,19 @@ fn access(server: &Server, user: &User, review: &Doc) -> Doc {
         status = put(status, "/reason", decision.reason);
     }
     put(review.clone(), "/status", status)
+}
+
+/// The fields that the attributes of a review limit a list to.
+fn fields(attributes: &Doc) -> Vec<(String, String)> {
+    let raw = attributes.str_at("/fieldSelector/rawSelector");
+    let given = attributes.at("/fieldSelector/requirements").items().iter();
+    let given = given.filter(|term| term.str_at("/operator") == "In");
+    let given = given.filter_map(|term| match term.at("/values").items() {
+        [value] => Some((term.str_at("/key").to_owned(), value.as_str()?.to_owned())),
+        _ => None,
+    });
+    let raw = Attributes::default().selecting(raw).fields;
+    raw.into_iter().chain(given).collect()
 }
 
 fn rules(server: &Server, user: &User, review: &Doc) -> Doc {
@@ -136,8 +150,14 @@ fn rules(server: &Server, user: &User, review: &Doc) -> Doc {
             paths.push(rule);
         }
     }
+    let is_node = node_of(user).is_some();
     let mut status =
-        doc!({ "resourceRules": resources, "nonResourceRules": paths, "incomplete": false });
+        doc!({ "resourceRules": resources, "nonResourceRules": paths, "incomplete": is_node });
+    let mut absent = absent;
+    if is_node {
+        let why = "node authorizer does not support user rule resolution";
+        absent.insert(0, why.to_owned());
+    }
     match absent.as_slice() {
         [] => {}
         [one] => status = put(status, "/evaluationError", one.as_str()),

@@ -18,6 +18,13 @@ pub(crate) struct RoleBindings;
 
 impl Hooks for Roles {
     fn validate(&self, role: &Doc, errors: &mut FieldErrors) {
+        let aggregation = role.at("/aggregationRule");
+        let selectors = aggregation.at("/clusterRoleSelectors");
+        if !aggregation.is_null() && selectors.items().is_empty() {
+            let path = FieldPath::new("aggregationRule.clusterRoleSelectors");
+            let detail = "at least one clusterRoleSelector required if aggregationRule is non-nil";
+            errors.required(&path, detail);
+        }
         for (index, rule) in role.at("/rules").items().iter().enumerate() {
             let path = FieldPath::new("rules").index(index);
             let has = |key: &str| !rule.get(key).map(Doc::items).unwrap_or_default().is_empty();

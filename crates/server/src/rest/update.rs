@@ -323,6 +323,9 @@ fn prepare(resource: &Resource, part: Part, new: &Doc, old: &Doc) -> Doc {
 /// Refuses a new state that is not valid.
 fn check(call: &Call, part: Part, old: &Doc, new: &Doc) -> Result<(), Status> {
     let resource = &call.resource;
+    if part == Part::Main && new != old {
+        admission::check_rights(call, new, Some(old))?;
+    }
     let mut errors = FieldErrors::default();
     metadata::validate(resource, new, &mut errors);
     metadata::validate_update(new, old, &mut errors);
@@ -350,7 +353,6 @@ fn check(call: &Call, part: Part, old: &Doc, new: &Doc) -> Result<(), Status> {
         crate::admission::validate_status(&admission::request(call), new, old)?;
     }
     if part == Part::Main && new != old {
-        admission::check_rights(call, new, Some(old))?;
         crate::admission::validate(&admission::request(call), new, Some(old))?;
     }
     Ok(())

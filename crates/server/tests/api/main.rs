@@ -17,6 +17,7 @@ mod patch;
 mod pods;
 mod quotas;
 mod restored;
+mod rights;
 mod security;
 mod subresources;
 mod support;
