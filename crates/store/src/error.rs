@@ -173,6 +173,8 @@ impl<E> WriteError<E> {
         match self {
             Self::Refused(refusal) => WriteError::Refused(map(refusal)),
             Self::ReadOnly(error) => WriteError::ReadOnly(error),
+            Self::Full(error) => WriteError::Full(error),
+            Self::Quota { used, quota } => WriteError::Quota { used, quota },
             Self::Unknown(error) => WriteError::Unknown(error),
             Self::Closed => WriteError::Closed,
         }

@@ -52,6 +52,7 @@ impl Listener {
                 server,
                 acceptor: TlsAcceptor::from(tls::config(&certificates).unwrap()),
                 hosts: Arc::new(HashSet::from(["localhost".to_owned()])),
+                pool: crate::work::WorkPool::start().unwrap(),
                 shutdown: is_shut_down,
             },
             connections: Connections::new(metrics),
