@@ -39,6 +39,10 @@ impl Doc {
             Ok(docs) => return Ok((docs, Vec::new())),
             Err(refused) => refused,
         };
+        // To read it again is worth the time only if keys that stand twice are what is wrong.
+        if !refused.0.contains("duplicate mapping key") {
+            return Err(refused);
+        }
         let options = || serde_saphyr::options! { duplicate_keys: DuplicateKeyPolicy::LastWins };
         let docs = serde_saphyr::from_multiple_with_options::<Self>(text, options());
         let found = serde_saphyr::from_multiple_with_options::<Duplicates>(text, options());
