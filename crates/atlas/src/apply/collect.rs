@@ -11,47 +11,40 @@ use super::set::FieldSet;
 /// The set of all fields of a value.
 pub(super) fn fields_of<S: Schema>(schema: S, value: &Doc) -> FieldSet {
     let mut set = FieldSet::new();
-    collect(schema, value, &mut Vec::new(), &mut set);
+    collect(schema, value, &mut set);
     set
 }
 
-fn collect<S: Schema>(schema: S, value: &Doc, path: &mut Vec<PathElement>, set: &mut FieldSet) {
+/// Adds the fields below a value; whether the value itself is one.
+fn collect<S: Schema>(schema: S, value: &Doc, below: &mut FieldSet) -> bool {
     match (schema.structure(Some(value)), value.kind()) {
         (Structure::Scalar | Structure::AtomicMap | Structure::List(ListKind::Atomic), _) => {
-            set.insert(path);
+            return true;
         }
         (Structure::Map, Kind::Object(object)) => {
             for (key, value) in object.iter() {
-                path.push(PathElement::Field(key.clone()));
-                if let Some(inner) = schema.field(key) {
-                    collect(inner, value, path, set);
-                }
+                let mut inside = FieldSet::new();
+                let inner = schema.field(key);
+                let is_field = inner.is_some_and(|inner| collect(inner, value, &mut inside));
                 let is_empty = match value.kind() {
                     Kind::Null => true,
                     Kind::Object(object) => object.is_empty(),
                     _ => false,
                 };
-                if is_empty || !schema.is_declared(key) {
-                    set.insert(path);
-                }
-                path.pop();
+                let is_member = is_field || is_empty || !schema.is_declared(key);
+                below.attach(PathElement::Field(key.clone()), is_member, inside);
             }
         }
         (Structure::List(kind), Kind::Array(items)) => {
-            collect_items(schema, kind, items, path, set);
+            collect_items(schema, kind, items, below);
         }
         _ => {}
     }
+    false
 }
 
 /// Items that are there twice are owned as a whole.
-fn collect_items<S: Schema>(
-    schema: S,
-    kind: ListKind<'_>,
-    items: &[Doc],
-    path: &mut Vec<PathElement>,
-    set: &mut FieldSet,
-) {
+fn collect_items<S: Schema>(schema: S, kind: ListKind<'_>, items: &[Doc], below: &mut FieldSet) {
     let steps: Vec<Option<PathElement>> = items
         .iter()
         .map(|item| step_of(schema, kind, item).ok())
@@ -66,11 +59,10 @@ fn collect_items<S: Schema>(
         let Some(step) = step else {
             continue;
         };
-        path.push(step.clone());
+        let mut inside = FieldSet::new();
         if let (Some(inner), false) = (schema.item(), twice.contains(step)) {
-            collect(inner, item, path, set);
+            collect(inner, item, &mut inside);
         }
-        set.insert(path);
-        path.pop();
+        below.attach(step.clone(), true, inside);
     }
 }

@@ -18,12 +18,9 @@ pub(super) struct Comparison {
 
 impl Comparison {
     pub(super) fn of<S: Schema>(schema: S, old: &Doc, new: &Doc) -> Self {
-        let mut walk = Walk {
-            path: Vec::new(),
-            found: Self::default(),
-        };
+        let mut walk = Walk::default();
         walk.values(schema, Some(old), Some(new));
-        walk.found
+        walk.below
     }
 
     /// Without what is in a set or below its members.
@@ -36,12 +33,28 @@ impl Comparison {
     }
 }
 
+/// What was found at one place, by a walk that takes it up to the place above.
+#[derive(Default)]
 struct Walk {
-    path: Vec<PathElement>,
-    found: Comparison,
+    is_removed: bool,
+    is_modified: bool,
+    is_added: bool,
+    below: Comparison,
 }
 
 impl Walk {
+    /// Looks at what a step leads to.
+    fn step(&mut self, step: PathElement, look: impl FnOnce(&mut Self)) {
+        let mut inner = Self::default();
+        look(&mut inner);
+        let (ours, theirs) = (&mut self.below, inner.below);
+        ours.removed
+            .attach(step.clone(), inner.is_removed, theirs.removed);
+        ours.modified
+            .attach(step.clone(), inner.is_modified, theirs.modified);
+        ours.added.attach(step, inner.is_added, theirs.added);
+    }
+
     fn values<S: Schema>(&mut self, schema: S, old: Option<&Doc>, new: Option<&Doc>) {
         // Equal values are one node, so this skips all that did not change.
         if old == new {
@@ -58,8 +71,8 @@ impl Walk {
         };
         if !is_leaf {
             match (old, new) {
-                (None, _) => self.found.added.insert(&self.path),
-                (_, None) => self.found.removed.insert(&self.path),
+                (None, _) => self.is_added = true,
+                (_, None) => self.is_removed = true,
                 _ => {}
             }
         }
@@ -101,9 +114,9 @@ impl Walk {
 
     fn leaf(&mut self, old: Option<&Doc>, new: Option<&Doc>) -> bool {
         match (old, new) {
-            (None, _) => self.found.added.insert(&self.path),
-            (_, None) => self.found.removed.insert(&self.path),
-            (Some(old), Some(new)) if !is_same(old, new) => self.found.modified.insert(&self.path),
+            (None, _) => self.is_added = true,
+            (_, None) => self.is_removed = true,
+            (Some(old), Some(new)) if !is_same(old, new) => self.is_modified = true,
             _ => {}
         }
         true
@@ -123,9 +136,10 @@ impl Walk {
                 old.and_then(|old| old.get(&key)),
                 new.and_then(|new| new.get(&key)),
             );
-            self.path.push(PathElement::Field(key));
-            self.values(inner, old, new);
-            self.path.pop();
+            if old == new {
+                continue;
+            }
+            self.step(PathElement::Field(key), |walk| walk.values(inner, old, new));
         }
     }
 
@@ -145,9 +159,9 @@ impl Walk {
             return;
         };
         for (step, (old, new)) in all {
-            self.path.push(step);
-            self.items(inner, &old, &new);
-            self.path.pop();
+            if old != new {
+                self.step(step, |walk| walk.items(inner, &old, &new));
+            }
         }
     }
 
@@ -159,20 +173,20 @@ impl Walk {
             }
             ([_, _, ..], [_, _, ..]) => {
                 if old != new {
-                    self.found.modified.insert(&self.path);
+                    self.is_modified = true;
                 }
             }
             ([_, _, ..], _) => {
                 if let Some(new) = new.first() {
                     self.values(schema, None, Some(new));
                 }
-                self.found.removed.insert(&self.path);
+                self.is_removed = true;
             }
             (_, _) => {
                 if let Some(old) = old.first() {
                     self.values(schema, Some(old), None);
                 }
-                self.found.added.insert(&self.path);
+                self.is_added = true;
             }
         }
     }

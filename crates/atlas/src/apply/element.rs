@@ -46,9 +46,32 @@ impl Ord for Scalar {
                 _ => self
                     .rank()
                     .cmp(&other.rank())
-                    .then_with(|| self.0.to_json().cmp(&other.0.to_json())),
+                    .then_with(|| compare_parts(&self.0, &other.0)),
             },
         }
+    }
+}
+
+/// Orders lists and objects, which no key has that validation accepts. Part by part: to print a
+/// large one for each comparison would cost it as often.
+fn compare_parts(a: &Doc, b: &Doc) -> Ordering {
+    if a == b {
+        return Ordering::Equal;
+    }
+    let scalars = |(a, b): (&Doc, &Doc)| Scalar(a.clone()).cmp(&Scalar(b.clone()));
+    match (a.kind(), b.kind()) {
+        (Kind::Array(one), Kind::Array(other)) => {
+            let mut pairs = one.iter().zip(other.iter()).map(scalars);
+            let first = pairs.find(|order| order.is_ne());
+            first.unwrap_or_else(|| one.len().cmp(&other.len()))
+        }
+        (Kind::Object(one), Kind::Object(other)) => {
+            let pairs = one.iter().zip(other.iter());
+            let mut pairs = pairs.map(|((a, x), (b, y))| a.cmp(b).then_with(|| scalars((x, y))));
+            let first = pairs.find(|order| order.is_ne());
+            first.unwrap_or_else(|| one.len().cmp(&other.len()))
+        }
+        _ => Ordering::Equal,
     }
 }
 

@@ -9,7 +9,7 @@ use windlass_core::{Doc, Memo, Object, Time, quote};
 
 use super::encode::FieldsError;
 use super::set::FieldSet;
-use super::tree;
+use super::tree::{self, Steps};
 
 /// Sets that a thread remembers. That of a pod takes a hundred kilobytes.
 const KNOWN_LIMIT: usize = 128;
@@ -75,6 +75,24 @@ enum Fields {
     Set(Arc<FieldSet>, Option<Doc>),
 }
 
+/// Fields that managers lose. There may be many managers, so what each of them needs of the set is
+/// worked out once.
+#[derive(Debug)]
+pub(super) struct Loss<'a> {
+    set: &'a FieldSet,
+    /// The same for trees, if they can be changed as they are.
+    steps: Option<Steps>,
+}
+
+impl<'a> Loss<'a> {
+    pub(super) fn of(set: &'a FieldSet) -> Self {
+        Self {
+            set,
+            steps: Steps::of(set),
+        }
+    }
+}
+
 impl Owned {
     /// A set that was not read from anywhere.
     pub(super) fn new(set: FieldSet, api_version: &str, time: Option<Time>) -> Self {
@@ -102,15 +120,13 @@ impl Owned {
     }
 
     /// Takes fields away.
-    pub(super) fn lose(&mut self, fields: &FieldSet) {
-        match &mut self.fields {
-            Fields::Tree(tree) if tree::has_plain_steps(fields) => {
-                *tree = tree::without(tree, fields);
-            }
+    pub(super) fn lose(&mut self, lost: &Loss<'_>) {
+        match (&mut self.fields, &lost.steps) {
+            (Fields::Tree(tree), Some(steps)) => *tree = tree::without(tree, steps),
             _ => {
                 let set = self.set();
-                if set.intersects(fields) {
-                    self.fields = Fields::Set(Arc::new(set.difference(fields)), None);
+                if set.intersects(lost.set) {
+                    self.fields = Fields::Set(Arc::new(set.difference(lost.set)), None);
                 }
             }
         }

@@ -21,6 +21,8 @@ pub enum ApplyError {
     Invalid(Vec<String>),
     /// Other managers have set some of its fields to something else.
     Conflicts(Vec<Conflict>),
+    /// The same, of more fields than are named.
+    TooManyConflicts(Vec<Conflict>),
     /// The configuration has `metadata.managedFields`.
     ManagedFields,
     /// The `managedFields` of the live object cannot be read.
@@ -38,7 +40,9 @@ impl fmt::Display for ApplyError {
                 [fault] => f.write_str(fault),
                 faults => write!(f, "errors:\n  {}", faults.join("\n  ")),
             },
-            Self::Conflicts(conflicts) => write_conflicts(f, conflicts),
+            Self::Conflicts(conflicts) | Self::TooManyConflicts(conflicts) => {
+                write_conflicts(f, conflicts)
+            }
         }
     }
 }

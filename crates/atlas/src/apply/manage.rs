@@ -8,7 +8,7 @@ use super::cap::cap;
 use super::collect::fields_of;
 use super::compare::Comparison;
 use super::created;
-use super::entries::{self, Manager, Managers, Operation, Owned};
+use super::entries::{self, Loss, Manager, Managers, Operation, Owned};
 use super::error::{ApplyError, Conflict};
 use super::last_applied;
 use super::memo::{self, Creations};
@@ -16,12 +16,15 @@ use super::merge::merge;
 use super::remove::remove;
 use super::schema::Schema;
 use super::set::FieldSet;
-use super::tree;
+use super::tree::{self, Steps};
 use super::validate::faults_of;
 
 /// Who holds the fields of an object that was not tracked before it was first applied to.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 const MANAGED_FIELDS: &str = "/metadata/managedFields";
+
+/// Conflicts are named until their paths have so many bytes.
+const CONFLICTS_BYTES_LIMIT: usize = 4 << 20;
 
 /// Fields that no manager owns.
 const NEVER_OWNED_FIELDS: &[&[&str]] = &[
@@ -41,6 +44,10 @@ const NEVER_OWNED_FIELDS: &[&[&str]] = &[
 
 /// The same as a set.
 static NEVER_OWNED: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::of_fields(NEVER_OWNED_FIELDS));
+
+/// The same for trees.
+static NEVER_OWNED_STEPS: LazyLock<Steps> =
+    LazyLock::new(|| Steps::of(&NEVER_OWNED).unwrap_or_default());
 
 /// One write: by whom, where and when.
 #[derive(Clone, Copy, Debug)]
@@ -183,7 +190,7 @@ fn created_fields<S: Schema>(schema: S, new: &Doc, write: &Write<'_>) -> Doc {
     let (old, new) = (blank(schema, new), schema.canonical(new));
     if let Some(tree) = created::tree_of(schema, &old, &new) {
         let tree = tree::without_below(&tree, write.ignored);
-        return tree::without(&tree, &NEVER_OWNED).into();
+        return tree::without(&tree, &NEVER_OWNED_STEPS).into();
     }
     let mut managers = Managers::new();
     attribute(schema, &old, &new, &mut managers, write);
@@ -242,9 +249,9 @@ fn attribute<S: Schema>(
 ) {
     let changes = Comparison::of(schema, old, new).without(write.ignored);
     let taken = changes.modified.union(&changes.added);
+    let losses = [Loss::of(&taken), Loss::of(&changes.removed)];
     for owned in managers.values_mut() {
-        owned.lose(&taken);
-        owned.lose(&changes.removed);
+        losses.iter().for_each(|loss| owned.lose(loss));
     }
     managers.retain(|_, owned| !owned.is_empty());
     let taken = taken.difference(&NEVER_OWNED);
@@ -275,21 +282,27 @@ fn give_way<S: Schema>(
 ) -> Result<(), ApplyError> {
     let changes = Comparison::of(schema, live, merged).without(ignored);
     let changed = changes.modified.union(&changes.added);
-    let mut conflicts = Vec::new();
+    let removed = Loss::of(&changes.removed);
+    let (mut conflicts, mut room) = (Vec::new(), CONFLICTS_BYTES_LIMIT);
     for (manager, owned) in managers.iter_mut() {
         let disputed = owned.set().intersection(&changed);
-        conflicts.extend(disputed.paths().into_iter().map(|field| Conflict {
-            manager: manager.to_string(),
-            field,
-        }));
-        owned.lose(&disputed);
-        owned.lose(&changes.removed);
+        conflicts.extend(
+            disputed
+                .paths_within(&mut room)
+                .into_iter()
+                .map(|field| Conflict {
+                    manager: manager.to_string(),
+                    field,
+                }),
+        );
+        owned.lose(&Loss::of(&disputed));
+        owned.lose(&removed);
     }
     managers.retain(|_, owned| !owned.is_empty());
-    if force || conflicts.is_empty() {
-        Ok(())
-    } else {
-        Err(ApplyError::Conflicts(conflicts))
+    match force || conflicts.is_empty() {
+        true => Ok(()),
+        false if room == 0 => Err(ApplyError::TooManyConflicts(conflicts)),
+        false => Err(ApplyError::Conflicts(conflicts)),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use windlass_core::Doc;
 
-use super::entries::{self, ManagedFieldsError, Managers, Operation, Owned};
+use super::entries::{self, Loss, ManagedFieldsError, Managers, Operation, Owned};
 use super::set::FieldSet;
 
 /// The `apiVersion` of scales.
@@ -64,7 +64,7 @@ pub fn parent_entries(
         let has_replicas = !owned.set().intersection(&replicas).is_empty();
         // Updaters of the scale are told apart from those of the parent by their version.
         if has_replicas && from_scale.remove(&manager).is_none() {
-            owned.lose(&replicas);
+            owned.lose(&Loss::of(&replicas));
         }
         if !owned.is_empty() {
             managers.insert(manager, owned);

@@ -79,6 +79,20 @@ impl FieldSet {
         set.members.insert(last.clone());
     }
 
+    /// Adds a step, as a member or not, with what is below it.
+    pub(super) fn attach(&mut self, step: PathElement, is_member: bool, below: Self) {
+        if !below.is_empty() {
+            let all = match self.children.remove(&step) {
+                Some(known) => known.union(&below),
+                None => below,
+            };
+            self.children.insert(step.clone(), all);
+        }
+        if is_member {
+            self.members.insert(step);
+        }
+    }
+
     /// What is in this set or the other.
     #[must_use]
     pub fn union(mut self, other: &Self) -> Self {
@@ -110,10 +124,14 @@ impl FieldSet {
             true => (&self.members, &other.members),
             false => (&other.members, &self.members),
         };
+        let (small, large) = match self.children.len() < other.children.len() {
+            true => (&self.children, &other.children),
+            false => (&other.children, &self.children),
+        };
         few.iter().any(|step| many.contains(step))
-            || other.children.iter().any(|(step, theirs)| {
-                let ours = self.children.get(step);
-                ours.is_some_and(|ours| ours.intersects(theirs))
+            || small.iter().any(|(step, inner)| {
+                let same = large.get(step);
+                same.is_some_and(|same| same.intersects(inner))
             })
     }
 
@@ -179,15 +197,35 @@ impl FieldSet {
     /// All paths in order, each as text.
     #[must_use]
     pub fn paths(&self) -> Vec<String> {
+        let mut room = usize::MAX;
+        self.paths_within(&mut room)
+    }
+
+    /// The paths in order until their texts have used up so many bytes. Each names all that it
+    /// leads through, so that all of them may be far longer than the object.
+    pub(super) fn paths_within(&self, room: &mut usize) -> Vec<String> {
         let mut paths = Vec::new();
-        self.collect_paths("", &mut paths);
+        self.collect_paths("", room, &mut paths);
         paths
     }
 
-    fn collect_paths(&self, prefix: &str, out: &mut Vec<String>) {
-        out.extend(self.members.iter().map(|step| format!("{prefix}{step}")));
+    fn collect_paths(&self, prefix: &str, room: &mut usize, out: &mut Vec<String>) {
+        let path = |step: &PathElement, room: &mut usize| {
+            let path = format!("{prefix}{step}");
+            *room = room.saturating_sub(path.len());
+            path
+        };
+        for step in &self.members {
+            if *room == 0 {
+                return;
+            }
+            out.push(path(step, room));
+        }
         for (step, child) in &self.children {
-            child.collect_paths(&format!("{prefix}{step}"), out);
+            if *room == 0 {
+                return;
+            }
+            child.collect_paths(&path(step, room), room, out);
         }
     }
 }

@@ -142,25 +142,52 @@ fn is_plain_step(step: &PathElement) -> bool {
     }
 }
 
-/// A canonical tree without what is in a set.
-pub(super) fn without(tree: &Object, set: &FieldSet) -> Object {
-    let edits = set.steps().filter_map(|(step, is_member, child)| {
-        let key = encode_step(step);
-        let node = tree.get(&key).and_then(Doc::as_object)?;
-        let left = lessen(node, is_member, child);
-        (left.as_ref() != Some(node)).then_some((key, left))
-    });
-    edit(tree, edits.collect())
+/// A set by the texts of its steps, to be taken from many trees.
+#[derive(Debug, Default)]
+pub(super) struct Steps(HashMap<Str, (bool, Self)>);
+
+impl Steps {
+    /// The steps of a set; `None` unless they are plain.
+    pub(super) fn of(set: &FieldSet) -> Option<Self> {
+        has_plain_steps(set).then(|| Self::encode(set))
+    }
+
+    fn encode(set: &FieldSet) -> Self {
+        let steps = set.steps().map(|(step, is_member, child)| {
+            let below = child.map(Self::encode).unwrap_or_default();
+            (encode_step(step), (is_member, below))
+        });
+        Self(steps.collect())
+    }
+}
+
+/// A canonical tree without what is in a set, at the cost of the smaller of the two.
+pub(super) fn without(tree: &Object, set: &Steps) -> Object {
+    let lessened = |key: &Str, (is_member, child): &(bool, Steps), node: &Doc| {
+        let node = node.as_object()?;
+        let left = lessen(node, *is_member, child);
+        (left.as_ref() != Some(node)).then(|| (key.clone(), left))
+    };
+    let edits = if tree.len() < set.0.len() {
+        let nodes = tree.iter();
+        let nodes = nodes.filter_map(|(key, node)| lessened(key, set.0.get(key)?, node));
+        nodes.collect()
+    } else {
+        let steps = set.0.iter();
+        let steps = steps.filter_map(|(key, step)| lessened(key, step, tree.get(key)?));
+        steps.collect()
+    };
+    edit(tree, edits)
 }
 
 /// A node that may not be a member any more; `None` if nothing is left of it.
-fn lessen(node: &Object, is_member: bool, child: Option<&FieldSet>) -> Option<Object> {
+fn lessen(node: &Object, is_member: bool, child: &Steps) -> Option<Object> {
     if node.is_empty() {
         return (!is_member).then(|| node.clone());
     }
-    let mut left = match child {
-        Some(child) => without(node, child),
-        None => node.clone(),
+    let mut left = match child.0.is_empty() {
+        true => node.clone(),
+        false => without(node, child),
     };
     if is_member {
         left = left.without(SELF);

@@ -28,6 +28,9 @@ struct Walk {
 
 impl Walk {
     fn value<S: Schema>(&mut self, schema: S, value: &Doc) {
+        if self.faults.len() >= FAULTS_LIMIT {
+            return;
+        }
         match (schema.structure(Some(value)), value.kind()) {
             (_, Kind::Null) => {}
             (Structure::Map | Structure::AtomicMap, Kind::Object(object)) => {

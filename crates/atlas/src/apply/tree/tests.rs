@@ -40,7 +40,7 @@ fn trees_are_changed_as_sets_are() {
         assert_eq!(FieldSet::decode(&tree), Ok(set.clone()));
         assert!(has_plain_steps(&other));
         let root = tree.as_object().expect("an object");
-        let less = Doc::from(without(root, &other));
+        let less = Doc::from(without(root, &Steps::of(&other).unwrap()));
         assert_eq!(
             less,
             set.difference(&other).encode(),
@@ -144,7 +144,7 @@ fn many_fields_are_changed_in_one_go() {
     let (all, some) = (set(1), set(2));
     let tree = all.encode();
     let root = tree.as_object().expect("an object");
-    let less = without(root, &some);
+    let less = without(root, &Steps::of(&some).unwrap());
     assert_eq!(Doc::from(less.clone()), all.difference(&some).encode());
     assert_eq!(Doc::from(with(&less, &some)), tree);
 }
