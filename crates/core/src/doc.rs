@@ -33,6 +33,7 @@ mod parse;
 mod path;
 mod ser;
 mod short;
+mod size;
 mod yaml;
 
 pub use de::DecodeError;

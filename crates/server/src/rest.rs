@@ -14,6 +14,7 @@ mod object;
 mod patch;
 mod pod;
 mod scale;
+mod size;
 mod token;
 mod typed;
 mod update;

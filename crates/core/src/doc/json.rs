@@ -155,6 +155,16 @@ pub(super) fn write_string(out: &mut Vec<u8>, text: &[u8]) {
     out.push(b'"');
 }
 
+/// The bytes of a string as it is written.
+pub(super) fn string_bytes(text: &[u8]) -> usize {
+    let more = text.iter().map(|byte| match ESCAPES[usize::from(*byte)] {
+        PLAIN => 0,
+        UNICODE => 5,
+        _ => 1,
+    });
+    text.len() + more.sum::<usize>() + 2
+}
+
 fn write_escaped(out: &mut Vec<u8>, text: &[u8]) {
     let mut written = 0;
     for (at, byte) in text.iter().enumerate() {

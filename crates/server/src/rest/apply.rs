@@ -243,7 +243,7 @@ fn named(call: &Call, merged: &Doc) -> Result<Doc, Status> {
 
 fn refused(gvk: &Gvk, configuration: &Doc, error: &ApplyError) -> Status {
     match error {
-        ApplyError::Conflicts(conflicts) => {
+        ApplyError::Conflicts(conflicts) | ApplyError::TooManyConflicts(conflicts) => {
             Status::fields_conflict(error.to_string(), conflicts.iter().map(cause).collect())
         }
         ApplyError::ManagedFields => Status::bad_request(error.to_string()),

@@ -1,11 +1,13 @@
 //! Create.
 
 use http::{Response, StatusCode};
+use std::collections::HashSet;
 use std::sync::Arc;
 use windlass_core::{Doc, Object, names};
 use windlass_store::{Change, Entry};
 
 use super::fields::{self, Author};
+use super::size::{self, Growth};
 use super::{Call, admission, metadata, object, pod, write_failed};
 use crate::auth;
 use crate::body::Body;
@@ -163,12 +165,9 @@ pub(super) async fn insert(
 /// Owners that are named twice count once.
 pub(super) fn dedupe_owners(object: Doc, warnings: &mut Vec<String>) -> Doc {
     let owners = object.at("/metadata/ownerReferences").items();
-    let mut kept: Vec<Doc> = Vec::with_capacity(owners.len());
-    for owner in owners {
-        if !kept.contains(owner) {
-            kept.push(owner.clone());
-        }
-    }
+    let mut seen = HashSet::with_capacity(owners.len());
+    let kept = owners.iter().filter(|owner| seen.insert(*owner));
+    let kept: Vec<Doc> = kept.cloned().collect();
     if kept.len() == owners.len() {
         return object;
     }
@@ -247,8 +246,9 @@ async fn store(call: &Call, object: &Doc, dry_run: bool) -> Result<Doc, Status> 
             None => Ok(object.clone()),
         };
     }
+    let doc = size::checked(resource, resource.to_storage(object), Growth::Plain)?;
     let change = Change::Put {
-        doc: resource.to_storage(object),
+        doc,
         ttl: resource.ttl,
     };
     let outcome = store

@@ -120,6 +120,11 @@ fn ignored(resource: &Resource, part: Part) -> FieldSet {
     }
 }
 
+/// An object without its managers.
+pub(super) fn without_managers(object: Doc) -> Doc {
+    object::cut(object, POINTER)
+}
+
 /// An object with the managers of another.
 pub(super) fn with_managers_of(object: Doc, other: &Doc) -> Doc {
     match other.at(POINTER) {

@@ -1,5 +1,7 @@
 //! Validation of the metadata that all kinds have.
 
+use std::collections::HashSet;
+
 use windlass_core::{Doc, GroupVersion, names};
 
 use crate::field::{FieldErrors, FieldPath};
@@ -70,10 +72,11 @@ pub(super) fn validate_update(new: &Doc, old: &Doc, errors: &mut FieldErrors) {
     if !old.meta().is_deleting() {
         return;
     }
+    let known: HashSet<&str> = old.meta().finalizers().collect();
     let added: Vec<String> = new
         .meta()
         .finalizers()
-        .filter(|finalizer| !old.meta().has_finalizer(finalizer))
+        .filter(|finalizer| !known.contains(finalizer))
         .map(|finalizer| format!("{finalizer:?}"))
         .collect();
     if !added.is_empty() {

@@ -7,6 +7,7 @@ use windlass_core::{Doc, GroupKind, Object};
 use windlass_store::{Change, Entry, Outcome, WriteError};
 
 use super::fields::{self, Author};
+use super::size::{self, Growth};
 use super::{Call, admission, create, metadata, object};
 use crate::admission::Charged;
 use crate::body::Body;
@@ -252,6 +253,10 @@ fn decide(
     windlass_store::debug_assert_not_deciding("validation");
     let resource = &call.resource;
     let part = writing.part;
+    let growth = match proposed {
+        Proposal::Change(_) => Growth::Plain,
+        Proposal::Attributed(_) => Growth::Applied,
+    };
     let tracked = match proposed {
         Proposal::Attributed(new) => {
             check_preconditions(call, old, &new)?;
@@ -277,7 +282,11 @@ fn decide(
     if is_free_to_go(resource, &new) {
         return Ok(Decision::Remove(new));
     }
-    Ok(Decision::Put(new))
+    // What is not stored may have any size.
+    if writing.dry_run {
+        return Ok(Decision::Put(new));
+    }
+    size::checked(resource, new, growth).map(Decision::Put)
 }
 
 /// A proposed object with the author of the change noted.

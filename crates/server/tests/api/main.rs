@@ -19,6 +19,7 @@ mod quotas;
 mod restored;
 mod rights;
 mod security;
+mod size;
 mod subresources;
 mod support;
 mod tls;
