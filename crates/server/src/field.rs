@@ -1,7 +1,8 @@
 //! What is wrong with which field, in upstream's words.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fmt;
+use std::sync::Arc;
 
 use windlass_core::{Doc, Kind};
 
@@ -10,15 +11,43 @@ use crate::status::Cause;
 /// At most so many errors are kept: a body can be wrong in more places than anybody will read.
 const ERRORS_LIMIT: usize = 100;
 
+/// No further error is kept after texts of so many bytes: an error may show a value as large as
+/// the body, and the same error may come for every item of a list.
+const ERRORS_BYTES_LIMIT: usize = 1 << 20;
+
 /// A path to a field, written as it is read: `spec.containers[0].name`.
+///
+/// A path shares its start with the paths of its neighbours and becomes text when it is shown: a
+/// long key would otherwise be copied for every value below it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct FieldPath(String);
+pub(crate) struct FieldPath(Option<Arc<Link>>);
+
+/// The last step of a path and what is before it.
+#[derive(Debug, PartialEq, Eq)]
+struct Link {
+    before: FieldPath,
+    step: Step,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Step {
+    Field(String),
+    Index(usize),
+    Key(String),
+    Path(FieldPath),
+}
 
 /// The errors found in one object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct FieldErrors(Vec<FieldError>);
+pub(crate) struct FieldErrors {
+    all: Vec<FieldError>,
+    /// The same, to tell an error that comes again.
+    known: HashSet<FieldError>,
+    /// The bytes of all texts, also of errors that came again.
+    bytes: usize,
+}
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct FieldError {
     sort: Sort,
     field: String,
@@ -27,7 +56,7 @@ struct FieldError {
     detail: String,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Sort {
     NotFound,
     Required,
@@ -42,45 +71,77 @@ enum Sort {
 }
 
 impl FieldPath {
-    /// The path of a field at the top.
+    /// The path of a field at the top; the root if it has no name.
     pub(crate) fn new(field: &str) -> Self {
-        Self(field.to_owned())
+        if field.is_empty() {
+            return Self(None);
+        }
+        Self(None).then(Step::Field(field.to_owned()))
     }
 
     /// The path of a field inside this one.
     pub(crate) fn child(&self, field: &str) -> Self {
-        if self.0.is_empty() {
-            return Self::new(field);
+        if field.is_empty() && self.0.is_none() {
+            return self.clone();
         }
-        Self(format!("{}.{field}", self.0))
+        self.then(Step::Field(field.to_owned()))
     }
 
     /// The path of an item of this list.
     pub(crate) fn index(&self, index: usize) -> Self {
-        Self(format!("{}[{index}]", self.0))
+        self.then(Step::Index(index))
     }
 
     /// The path of an entry of this map.
     pub(crate) fn key(&self, key: &str) -> Self {
-        Self(format!("{}[{key}]", self.0))
+        self.then(Step::Key(key.to_owned()))
+    }
+
+    /// The path of what another path leads to from here.
+    pub(crate) fn join(&self, path: &Self) -> Self {
+        match (&self.0, &path.0) {
+            (None, _) => path.clone(),
+            (_, None) => self.clone(),
+            _ => self.then(Step::Path(path.clone())),
+        }
+    }
+
+    fn then(&self, step: Step) -> Self {
+        let before = self.clone();
+        Self(Some(Arc::new(Link { before, step })))
     }
 }
 
 impl fmt::Display for FieldPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        let Some(link) = &self.0 else {
+            return Ok(());
+        };
+        link.before.fmt(f)?;
+        let dot = if link.before.0.is_some() { "." } else { "" };
+        match &link.step {
+            Step::Field(name) => write!(f, "{dot}{name}"),
+            Step::Index(index) => write!(f, "[{index}]"),
+            Step::Key(key) => write!(f, "[{key}]"),
+            Step::Path(path) => write!(f, "{dot}{path}"),
+        }
     }
 }
 
 impl FieldErrors {
     /// Whether nothing is wrong.
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.all.is_empty()
+    }
+
+    /// Whether no further error is kept.
+    pub(crate) fn is_full(&self) -> bool {
+        self.all.len() >= ERRORS_LIMIT || self.bytes > ERRORS_BYTES_LIMIT
     }
 
     /// A field must be there.
     pub(crate) fn required(&mut self, field: &FieldPath, detail: impl Into<String>) {
-        self.push(Sort::Required, field, String::new(), detail.into());
+        self.push(Sort::Required, field, String::new, detail);
     }
 
     /// A value is wrong.
@@ -90,12 +151,12 @@ impl FieldErrors {
         value: impl Into<Doc>,
         detail: impl Into<String>,
     ) {
-        self.push(Sort::Invalid, field, show(&value.into()), detail.into());
+        self.push(Sort::Invalid, field, || show(&value.into()), detail);
     }
 
     /// A value is wrong, and too large to be shown.
     pub(crate) fn invalid_unshown(&mut self, field: &FieldPath, detail: impl Into<String>) {
-        self.push(Sort::Invalid, field, String::new(), detail.into());
+        self.push(Sort::Invalid, field, String::new, detail);
     }
 
     /// A value is wrong that messages show in a form of its own.
@@ -105,7 +166,7 @@ impl FieldErrors {
         shown: String,
         detail: impl Into<String>,
     ) {
-        self.push(Sort::Invalid, field, shown, detail.into());
+        self.push(Sort::Invalid, field, || shown, detail);
     }
 
     /// A value is of the wrong type.
@@ -115,22 +176,22 @@ impl FieldErrors {
         value: impl Into<Doc>,
         detail: impl Into<String>,
     ) {
-        self.push(Sort::TypeInvalid, field, show(&value.into()), detail.into());
+        self.push(Sort::TypeInvalid, field, || show(&value.into()), detail);
     }
 
     /// A value comes twice, and is too large to be shown.
     pub(crate) fn duplicate_unshown(&mut self, field: &FieldPath) {
-        self.push(Sort::Duplicate, field, String::new(), String::new());
+        self.push(Sort::Duplicate, field, String::new, String::new());
     }
 
     /// How many errors there are.
     pub(crate) fn len(&self) -> usize {
-        self.0.len()
+        self.all.len()
     }
 
     /// Adds the errors found elsewhere.
     pub(crate) fn append(&mut self, other: Self) {
-        for error in other.0 {
+        for error in other.all {
             self.keep(error);
         }
     }
@@ -138,7 +199,7 @@ impl FieldErrors {
     /// Puts the errors in the order of their texts.
     pub(crate) fn sort(&mut self) {
         let text = |error: &FieldError| format!("{}: {}", error.field, error.body());
-        self.0.sort_by_cached_key(text);
+        self.all.sort_by_cached_key(text);
     }
 
     /// Whether an error makes it pointless to look further.
@@ -153,22 +214,27 @@ impl FieldErrors {
                     | Sort::TypeInvalid
             )
         };
-        self.0.iter().any(|error| blocks(error.sort))
+        self.all.iter().any(|error| blocks(error.sort))
     }
 
     /// A value comes twice.
     pub(crate) fn duplicate(&mut self, field: &FieldPath, value: impl Into<Doc>) {
-        self.push(Sort::Duplicate, field, show(&value.into()), String::new());
+        self.push(
+            Sort::Duplicate,
+            field,
+            || show(&value.into()),
+            String::new(),
+        );
     }
 
     /// A value comes twice that messages show in a form of its own.
     pub(crate) fn duplicate_shown(&mut self, field: &FieldPath, shown: String) {
-        self.push(Sort::Duplicate, field, shown, String::new());
+        self.push(Sort::Duplicate, field, || shown, String::new());
     }
 
     /// A value names something that is not there.
     pub(crate) fn not_found(&mut self, field: &FieldPath, value: impl Into<Doc>) {
-        self.push(Sort::NotFound, field, show(&value.into()), String::new());
+        self.push(Sort::NotFound, field, || show(&value.into()), String::new());
     }
 
     /// A value names none of those in a list.
@@ -180,7 +246,7 @@ impl FieldErrors {
         known: &BTreeSet<&str>,
     ) {
         // The list may be long, and is of no use to somebody who has this many errors to read.
-        if self.0.len() >= ERRORS_LIMIT {
+        if self.is_full() {
             return;
         }
         let names: Vec<&str> = known.iter().copied().collect();
@@ -188,7 +254,7 @@ impl FieldErrors {
             [] => format!("must be one of the names in {list} which is empty"),
             names => format!("must be one of the names in {list}: {}", names.join(", ")),
         };
-        self.push(Sort::NotFound, field, show(&value.into()), detail);
+        self.push(Sort::NotFound, field, || show(&value.into()), detail);
     }
 
     /// A value is none of a fixed set.
@@ -203,7 +269,9 @@ impl FieldErrors {
         value: &Doc,
         supported: &[&str],
     ) {
-        self.not_supported_raw(field, show(value), supported);
+        if !self.is_full() {
+            self.not_supported_raw(field, show(value), supported);
+        }
     }
 
     /// A value that messages show in a form of its own is none of a fixed set.
@@ -215,24 +283,24 @@ impl FieldErrors {
     ) {
         let list: Vec<_> = supported.iter().map(|text| format!("{text:?}")).collect();
         let detail = format!("supported values: {}", list.join(", "));
-        self.push(Sort::NotSupported, field, shown, detail);
+        self.push(Sort::NotSupported, field, || shown, detail);
     }
 
     /// A field may not be set, or not be changed.
     pub(crate) fn forbidden(&mut self, field: &FieldPath, detail: impl Into<String>) {
-        self.push(Sort::Forbidden, field, String::new(), detail.into());
+        self.push(Sort::Forbidden, field, String::new, detail);
     }
 
     /// A text is too long.
     pub(crate) fn too_long(&mut self, field: &FieldPath, limit: usize) {
         let detail = format!("may not be more than {limit} bytes");
-        self.push(Sort::TooLong, field, String::new(), detail);
+        self.push(Sort::TooLong, field, String::new, detail);
     }
 
     /// A list is too long.
     pub(crate) fn too_many(&mut self, field: &FieldPath, count: usize, limit: usize) {
         let detail = format!("must have at most {limit} items");
-        self.push(Sort::TooMany, field, count.to_string(), detail);
+        self.push(Sort::TooMany, field, || count.to_string(), detail);
     }
 
     /// A field differs from what it was and may not.
@@ -249,20 +317,37 @@ impl FieldErrors {
         }
     }
 
-    fn push(&mut self, sort: Sort, field: &FieldPath, value: String, detail: String) {
+    /// Adds an error, unless it would not be kept: what is shown is not even printed then.
+    fn push(
+        &mut self,
+        sort: Sort,
+        field: &FieldPath,
+        value: impl FnOnce() -> String,
+        detail: impl Into<String>,
+    ) {
+        if self.is_full() {
+            return;
+        }
         let error = FieldError {
             sort,
             field: field.to_string(),
-            value,
-            detail,
+            value: value(),
+            detail: detail.into(),
         };
         self.keep(error);
     }
 
     fn keep(&mut self, error: FieldError) {
-        if self.0.len() < ERRORS_LIMIT && !self.0.contains(&error) {
-            self.0.push(error);
+        if self.is_full() {
+            return;
         }
+        // What comes again counts too: it was printed, and the work is to be bounded.
+        self.bytes += error.field.len() + error.value.len() + error.detail.len();
+        if self.known.contains(&error) {
+            return;
+        }
+        self.known.insert(error.clone());
+        self.all.push(error);
     }
 
     /// The errors as causes of a refusal.
@@ -272,14 +357,14 @@ impl FieldErrors {
             message: error.body(),
             field: error.field.clone(),
         };
-        self.0.iter().map(cause).collect()
+        self.all.iter().map(cause).collect()
     }
 }
 
 impl fmt::Display for FieldErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let texts: Vec<_> = self
-            .0
+            .all
             .iter()
             .map(|error| format!("{}: {}", error.field, error.body()))
             .collect();
@@ -338,5 +423,38 @@ fn show(value: &Doc) -> String {
     match value.kind() {
         Kind::Str(text) => windlass_core::quote(text),
         _ => value.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_reads_as_it_was_walked() {
+        let path = FieldPath::new("spec").child("containers").index(3);
+        assert_eq!(path.key("a.b/c").to_string(), "spec.containers[3][a.b/c]");
+        let root = FieldPath::new("");
+        assert_eq!(root.child("a").child("b").to_string(), "a.b");
+        assert_eq!(root.index(0).to_string(), "[0]");
+        let inner = FieldPath::new("list").index(1);
+        assert_eq!(root.join(&inner).to_string(), "list[1]");
+        assert_eq!(path.join(&inner).to_string(), "spec.containers[3].list[1]");
+        assert_eq!(path.join(&root), path);
+    }
+
+    #[test]
+    fn errors_that_show_a_large_value_again_and_again_are_bounded_in_bytes() {
+        let (mut errors, large) = (FieldErrors::default(), "x".repeat(ERRORS_BYTES_LIMIT / 4));
+        for number in 0..50 {
+            errors.invalid(&FieldPath::new("a"), large.as_str(), number.to_string());
+        }
+        assert_eq!(errors.len(), 4);
+        let mut errors = FieldErrors::default();
+        for _ in 0..50 {
+            errors.invalid(&FieldPath::new("a"), large.as_str(), "the same");
+        }
+        assert!(errors.is_full());
+        assert_eq!(errors.len(), 1);
     }
 }

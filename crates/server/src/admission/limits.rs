@@ -1,6 +1,6 @@
 //! Limit ranges: what containers, pods and claims of a namespace may ask for.
 
-use windlass_core::{Amounts, Doc, Quantity, amounts, pod_amounts};
+use windlass_core::{Amounts, Doc, Object, Quantity, Str, amounts, pod_amounts};
 
 use super::Request;
 use crate::kinds::edit;
@@ -98,10 +98,14 @@ fn filled(container: &Doc, which: &str, values: &[(String, Doc)]) -> (Doc, Vec<S
     missing.sort_by(|a, b| a.0.cmp(&b.0));
     missing.dedup_by(|later, earlier| later.0 == earlier.0);
     let names = missing.iter().map(|(name, _)| name.clone()).collect();
-    let filled = missing.iter().fold(container.clone(), |container, pair| {
-        let name = pair.0.replace('~', "~0").replace('/', "~1");
-        put(container, &format!("/resources/{which}/{name}"), &pair.1)
-    });
+    if missing.is_empty() {
+        return (container.clone(), names);
+    }
+    let pairs = missing.iter();
+    let pairs = pairs.map(|(name, value)| (Str::new(name), Some(value.clone())));
+    let known = known.as_object().cloned().unwrap_or_else(Object::empty);
+    let all = known.with_changes(pairs.collect());
+    let filled = put(container.clone(), &format!("/resources/{which}"), all);
     (filled, names)
 }
 

@@ -1,5 +1,6 @@
 //! How rules see the values of a schema, and how large those can be.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use windlass_cel::{Decl, ListIdentity, Type};
@@ -113,11 +114,8 @@ fn object(node: &mut Node, is_resource: bool, name: &str) -> Seen {
             .unwrap_or((REQUEST_BYTES_MAX - 2) / (smallest + 6));
         return Some((Decl::map(Decl::plain(Type::String, 0), value, size), 2));
     }
-    let required = node
-        .checks
-        .as_deref()
-        .map(|checks| checks.required.clone())
-        .unwrap_or_default();
+    let required = node.checks.as_deref().map(|checks| checks.required.iter());
+    let required: HashSet<Str> = required.into_iter().flatten().cloned().collect();
     let mut smallest = 2;
     let mut fields: Vec<(Str, Arc<Decl>)> = Vec::with_capacity(node.properties.len());
     for (key, part) in &mut node.properties {

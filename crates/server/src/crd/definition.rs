@@ -1,5 +1,7 @@
 //! Whether a CustomResourceDefinition is valid, in upstream's words.
 
+use std::collections::HashSet;
+
 use windlass_core::{Doc, Object, names};
 
 use super::approval;
@@ -178,13 +180,8 @@ fn versions(spec: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
 
 fn version_set(versions: &[Doc], path: &FieldPath, errors: &mut FieldErrors) {
     let field = path.child("versions");
-    let name = |version: &Doc| version.str_at("/name").to_owned();
-    let is_repeated = |(at, version): (usize, &Doc)| {
-        versions[..at]
-            .iter()
-            .any(|other| name(other) == name(version))
-    };
-    if versions.iter().enumerate().any(is_repeated) {
+    let names: HashSet<&str> = versions.iter().map(|it| it.str_at("/name")).collect();
+    if names.len() != versions.len() {
         errors.invalid_shown(
             &field,
             internal_versions(versions),
@@ -320,7 +317,7 @@ fn default_at(node: &Node, default: &Doc, path: &FieldPath, errors: &mut FieldEr
         errors,
         base: path.clone(),
     };
-    validation.run(node, &settled, None, "");
+    validation.run(node, &settled, None, &FieldPath::new(""));
 }
 
 fn scale(scale: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
@@ -392,7 +389,7 @@ fn columns(columns: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
 fn selectable(version: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
     let fields = version.at("/selectableFields").items();
     let schema = version.at("/schema/openAPIV3Schema");
-    let mut seen: Vec<&str> = Vec::new();
+    let mut seen: HashSet<&str> = HashSet::new();
     for (at, field) in fields.iter().enumerate() {
         let place = path.index(at).child("jsonPath");
         let text = field.str_at("/jsonPath");
@@ -416,10 +413,8 @@ fn selectable(version: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
                 }
             }
         }
-        if seen.contains(&text) {
+        if !seen.insert(text) {
             errors.duplicate(&place, text);
-        } else {
-            seen.push(text);
         }
     }
     if seen.len() > SELECTABLE_FIELDS_LIMIT {
@@ -563,13 +558,14 @@ fn stored_versions(crd: &Doc, errors: &mut FieldErrors) {
         return;
     }
     let versions = crd.at("/spec/versions").items();
-    let is_stored = |name: &str| stored.items().iter().any(|known| *known == name);
+    let names: HashSet<&Doc> = stored.items().iter().collect();
+    let is_stored = |name: &Doc| names.contains(name);
     for version in versions
         .iter()
         .filter(|version| *version.at("/storage") == true)
     {
         let name = version.str_at("/name");
-        if !is_stored(name) {
+        if !is_stored(version.at("/name")) {
             errors.invalid(
                 &path,
                 stored,
@@ -577,8 +573,9 @@ fn stored_versions(crd: &Doc, errors: &mut FieldErrors) {
             );
         }
     }
+    let known: HashSet<&Doc> = versions.iter().map(|it| it.at("/name")).collect();
     for (at, name) in stored.items().iter().enumerate() {
-        if !versions.iter().any(|version| version.at("/name") == name) {
+        if !known.contains(name) {
             let name = name.as_str().unwrap_or_default();
             let why = format!(
                 "missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions \

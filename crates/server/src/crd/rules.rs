@@ -5,7 +5,7 @@ use std::sync::Arc;
 use windlass_cel::{Bindings, Budget, Decl, Environment, EvalError, Program, Type, Value};
 use windlass_core::{Doc, Kind, quote};
 
-use super::correlate;
+use super::correlate::Correlation;
 use super::schema::{Node, Sort};
 use crate::field::{FieldErrors, FieldPath};
 
@@ -149,9 +149,9 @@ impl Evaluation<'_, '_> {
                 let Some(part) = node.items.as_deref().filter(|part| part.has_rules) else {
                     return Ok(());
                 };
+                let before = Correlation::of(node, old);
                 for (at, item) in items.iter().enumerate() {
-                    let old = old.and_then(|old| correlate::item(node, item, old));
-                    self.run(part, item, old, &path.index(at))?;
+                    self.run(part, item, before.item(item), &path.index(at))?;
                 }
             }
             _ => {}

@@ -25,6 +25,8 @@ pub(crate) struct Node {
     pub(crate) keeps_unknown: bool,
     /// Whether this is a whole object with a kind and metadata of its own.
     pub(crate) is_embedded: bool,
+    /// Whether there is such an object here or below.
+    pub(crate) holds_embedded: bool,
     /// By name, in order.
     pub(crate) properties: Vec<(Str, Self)>,
     /// What the values of a map are.
@@ -75,6 +77,8 @@ pub(crate) enum List {
 #[derive(Debug, Default)]
 pub(crate) struct Checks {
     pub(crate) choices: Vec<Doc>,
+    /// The same, to find one of many.
+    pub(crate) choice_set: HashSet<Doc>,
     pub(crate) pattern: Option<(String, Regex)>,
     pub(crate) format: Option<&'static Format>,
     pub(crate) minimum: Option<(Doc, bool)>,
@@ -196,6 +200,7 @@ impl Node {
                 .chain(self.values.as_deref())
                 .chain(self.items.as_deref())
         };
+        self.holds_embedded = self.is_embedded || children().any(|node| node.holds_embedded);
         self.has_defaults = self.default.is_some() || children().any(|node| node.has_defaults);
         self.has_rules = !self.rules.is_empty() || children().any(|node| node.has_rules);
     }
@@ -304,6 +309,7 @@ impl Checks {
             .filter(|pattern| !pattern.is_empty());
         let checks = Self {
             choices: schema.at("/enum").items().to_vec(),
+            choice_set: schema.at("/enum").items().iter().cloned().collect(),
             pattern: pattern.and_then(|text| Some((text.to_owned(), compile_pattern(text).ok()?))),
             format: Format::named(schema.str_at("/format")),
             minimum: number("minimum", "exclusiveMinimum"),

@@ -1,5 +1,7 @@
 //! Whether a schema is structural: every field has one type, said in one place.
 
+use std::collections::HashSet;
+
 use windlass_core::{Doc, Kind};
 
 use super::schema::{DEPTH_LIMIT, compile_pattern};
@@ -417,7 +419,10 @@ fn map_items(schema: &Doc, keys: &[Doc], path: &FieldPath, errors: &mut FieldErr
         return errors.invalid(&items_path.child("type"), text(items, "type"), why);
     }
     let all = schema.at("/x-kubernetes-list-map-keys");
-    for (at, key) in keys.iter().enumerate() {
+    let required = items.at("/required").items().iter();
+    let required: HashSet<&str> = required.filter_map(Doc::as_str).collect();
+    let mut seen = HashSet::new();
+    for key in keys {
         let key = key.as_str().unwrap_or_default();
         let part_path = items_path.child("properties").key(key);
         match items.at("/properties").get(key) {
@@ -432,11 +437,7 @@ fn map_items(schema: &Doc, keys: &[Doc], path: &FieldPath, errors: &mut FieldErr
                         "must be a scalar type if parent array's x-kubernetes-list-type is map";
                     errors.invalid(&part_path.child("type"), text(part, "type"), why);
                 }
-                let is_required = items
-                    .at("/required")
-                    .items()
-                    .iter()
-                    .any(|name| *name == key);
+                let is_required = required.contains(key);
                 if !is_required && part.get("default").is_none() {
                     let why = "this property is in x-kubernetes-list-map-keys, so it must have a default or be a \
                                required property";
@@ -449,7 +450,7 @@ fn map_items(schema: &Doc, keys: &[Doc], path: &FieldPath, errors: &mut FieldErr
                 }
             }
         }
-        if keys[..at].iter().any(|earlier| *earlier == key) {
+        if !seen.insert(key) {
             errors.invalid(&keys_path, all, "must not contain duplicate entries");
         }
     }

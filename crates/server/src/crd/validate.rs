@@ -2,7 +2,7 @@
 
 use windlass_core::{Doc, Kind, Object, Quantity, quote};
 
-use super::correlate;
+use super::correlate::Correlation;
 use super::schema::{Checks, List, Node, Sort};
 use crate::field::{FieldErrors, FieldPath};
 
@@ -15,8 +15,9 @@ pub(super) struct Validation<'a> {
 
 impl Validation<'_> {
     /// Validates a value. `old` is the value before; what did not change stays acceptable.
-    pub(super) fn run(&mut self, node: &Node, value: &Doc, old: Option<&Doc>, name: &str) {
-        if old == Some(value) {
+    pub(super) fn run(&mut self, node: &Node, value: &Doc, old: Option<&Doc>, name: &FieldPath) {
+        // A body can be wrong in more places than are told; the rest need not be looked at.
+        if old == Some(value) || self.errors.is_full() {
             return;
         }
         if !self.sort(node, value, name) {
@@ -40,16 +41,12 @@ impl Validation<'_> {
         }
     }
 
-    fn at(&self, name: &str) -> FieldPath {
-        if name.is_empty() {
-            self.base.clone()
-        } else {
-            self.base.child(name)
-        }
+    fn at(&self, name: &FieldPath) -> FieldPath {
+        self.base.join(name)
     }
 
     /// Whether the value is of the type.
-    fn sort(&mut self, node: &Node, value: &Doc, name: &str) -> bool {
+    fn sort(&mut self, node: &Node, value: &Doc, name: &FieldPath) -> bool {
         if value.is_null() && node.is_nullable || node.sort.fits(value) {
             return true;
         }
@@ -73,7 +70,7 @@ impl Validation<'_> {
     }
 
     /// The errors of a value under another schema.
-    fn trial(&self, node: &Node, value: &Doc, name: &str) -> FieldErrors {
+    fn trial(&self, node: &Node, value: &Doc, name: &FieldPath) -> FieldErrors {
         let mut errors = FieldErrors::default();
         let mut validation = Validation {
             errors: &mut errors,
@@ -83,7 +80,7 @@ impl Validation<'_> {
         errors
     }
 
-    fn combinations(&mut self, checks: &Checks, value: &Doc, name: &str) {
+    fn combinations(&mut self, checks: &Checks, value: &Doc, name: &FieldPath) {
         if !checks.any_of.is_empty() {
             self.any_of(checks, value, name);
         }
@@ -100,7 +97,7 @@ impl Validation<'_> {
         }
     }
 
-    fn any_of(&mut self, checks: &Checks, value: &Doc, name: &str) {
+    fn any_of(&mut self, checks: &Checks, value: &Doc, name: &FieldPath) {
         let mut first = None;
         for part in &checks.any_of {
             let errors = self.trial(part, value, name);
@@ -117,7 +114,7 @@ impl Validation<'_> {
         }
     }
 
-    fn one_of(&mut self, checks: &Checks, value: &Doc, name: &str) {
+    fn one_of(&mut self, checks: &Checks, value: &Doc, name: &FieldPath) {
         let trials: Vec<FieldErrors> = checks
             .one_of
             .iter()
@@ -141,7 +138,7 @@ impl Validation<'_> {
         }
     }
 
-    fn all_of(&mut self, checks: &Checks, value: &Doc, name: &str) {
+    fn all_of(&mut self, checks: &Checks, value: &Doc, name: &FieldPath) {
         let mut valid = 0;
         for part in &checks.all_of {
             let errors = self.trial(part, value, name);
@@ -157,7 +154,7 @@ impl Validation<'_> {
         ));
     }
 
-    fn text(&mut self, checks: &Checks, text: &str, name: &str) {
+    fn text(&mut self, checks: &Checks, text: &str, name: &FieldPath) {
         let path = self.at(name);
         let count = text.chars().count();
         match checks.length {
@@ -193,7 +190,7 @@ impl Validation<'_> {
         }
     }
 
-    fn number(&mut self, checks: &Checks, value: &Doc, name: &str) {
+    fn number(&mut self, checks: &Checks, value: &Doc, name: &FieldPath) {
         let path = self.at(name);
         let number = value.as_f64().unwrap_or(0.0);
         if let Some(factor) = &checks.multiple_of
@@ -237,11 +234,11 @@ impl Validation<'_> {
         }
     }
 
-    fn array(&mut self, node: &Node, items: &[Doc], old: Option<&Doc>, name: &str) {
+    fn array(&mut self, node: &Node, items: &[Doc], old: Option<&Doc>, name: &FieldPath) {
         if let Some(part) = node.items.as_deref() {
+            let before = Correlation::of(node, old);
             for (at, item) in items.iter().enumerate() {
-                let old = old.and_then(|old| correlate::item(node, item, old));
-                self.run(part, item, old, &format!("{name}[{at}]"));
+                self.run(part, item, before.item(item), &name.index(at));
             }
         }
         let Some(checks) = node.checks.as_deref() else {
@@ -260,7 +257,7 @@ impl Validation<'_> {
         }
     }
 
-    fn object(&mut self, node: &Node, object: &Object, old: Option<&Doc>, name: &str) {
+    fn object(&mut self, node: &Node, object: &Object, old: Option<&Doc>, name: &FieldPath) {
         if let Some(checks) = node.checks.as_deref() {
             let path = self.at(name);
             if let Some(min) = checks.entries.0.filter(|min| object.len() < *min) {
@@ -282,17 +279,13 @@ impl Validation<'_> {
             let Some(part) = node.field(key) else {
                 continue;
             };
-            let name = if name.is_empty() {
-                key.to_string()
-            } else {
-                format!("{name}.{key}")
-            };
+            let name = name.child(key);
             self.run(part, value, old.and_then(|old| old.get(key)), &name);
         }
     }
 
-    fn choices(&mut self, checks: &Checks, value: &Doc, name: &str) {
-        if checks.choices.is_empty() || checks.choices.contains(value) {
+    fn choices(&mut self, checks: &Checks, value: &Doc, name: &FieldPath) {
+        if checks.choices.is_empty() || checks.choice_set.contains(value) {
             return;
         }
         let names: Vec<String> = checks

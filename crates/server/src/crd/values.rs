@@ -3,6 +3,7 @@
 use windlass_core::{Doc, Kind, Object, Str};
 
 use super::schema::Node;
+use crate::field::FieldPath;
 
 /// How deep objects are walked. JSON is not read deeper than that.
 const UNKNOWN_LIMIT: usize = 100;
@@ -54,7 +55,7 @@ impl Pruning {
 
     fn object(&mut self, node: &Node, object: &Object, is_resource: bool) -> Option<Doc> {
         let length = self.path.len();
-        let mut changed = None;
+        let mut changes = Vec::new();
         for (key, value) in object.iter() {
             if is_resource && is_type_or_metadata(key) {
                 continue;
@@ -66,8 +67,7 @@ impl Pruning {
             match node.field(key) {
                 Some(part) => {
                     if let Some(pruned) = self.run(part, value, part.is_embedded) {
-                        let base: Object = changed.unwrap_or_else(|| object.clone());
-                        changed = Some(base.with(key, pruned));
+                        changes.push((key.clone(), Some(pruned)));
                     }
                 }
                 None if node.keeps_unknown || node.allows_any => {}
@@ -75,13 +75,12 @@ impl Pruning {
                     if self.unknown.len() < UNKNOWN_LIMIT {
                         self.unknown.push(self.path.clone());
                     }
-                    let base: Object = changed.unwrap_or_else(|| object.clone());
-                    changed = Some(base.without(key));
+                    changes.push((key.clone(), None));
                 }
             }
             self.path.truncate(length);
         }
-        changed.map(Doc::from)
+        (!changes.is_empty()).then(|| object.with_changes(changes).into())
     }
 }
 
@@ -104,26 +103,16 @@ pub(super) fn settle(node: &Node, doc: &Doc) -> Option<Doc> {
 }
 
 fn settle_object(node: &Node, object: &Object) -> Option<Doc> {
-    let mut changed: Option<Object> = None;
-    let set = |changed: &mut Option<Object>, key: &str, value: Option<Doc>| {
-        let base = changed.take().unwrap_or_else(|| object.clone());
-        *changed = Some(match value {
-            Some(value) => base.with(key, value),
-            None => base.without(key),
-        });
-    };
+    let mut changes = Vec::new();
     for (key, value) in object.iter() {
         let Some(part) = node.field(key) else {
             continue;
         };
         if value.is_null() && !part.is_nullable {
-            set(
-                &mut changed,
-                key,
-                part.default.as_ref().map(|default| settled(part, default)),
-            );
+            let default = part.default.as_ref().map(|default| settled(part, default));
+            changes.push((key.clone(), default));
         } else if let Some(settled) = settle(part, value) {
-            set(&mut changed, key, Some(settled));
+            changes.push((key.clone(), Some(settled)));
         }
     }
     if node.has_defaults {
@@ -131,11 +120,11 @@ fn settle_object(node: &Node, object: &Object) -> Option<Doc> {
             if let Some(default) = &part.default
                 && !object.contains_key(key)
             {
-                set(&mut changed, key, Some(settled(part, default)));
+                changes.push((key.clone(), Some(settled(part, default))));
             }
         }
     }
-    changed.map(Doc::from)
+    (!changes.is_empty()).then(|| object.with_changes(changes).into())
 }
 
 /// A default, which may have defaults inside.
@@ -147,27 +136,23 @@ fn settled(node: &Node, default: &Doc) -> Doc {
 pub(super) fn map_metadata(
     node: &Node,
     doc: &Doc,
-    path: &str,
+    path: &FieldPath,
     fix: &mut dyn FnMut(&Doc, &str) -> Result<Doc, String>,
 ) -> Result<Option<Doc>, String> {
-    if !holds_embedded(node) {
+    if !node.holds_embedded {
         return Ok(None);
     }
-    let join = |key: &str| {
-        if path.is_empty() {
-            key.to_owned()
-        } else {
-            format!("{path}.{key}")
-        }
-    };
     match doc.kind() {
         Kind::Object(object) => {
             let mut fields: Vec<(Str, Doc)> = Vec::with_capacity(object.len());
             for (key, value) in object.iter() {
+                let at = path.child(key);
                 let value = match node.field(key) {
-                    _ if node.is_embedded && key.as_str() == "metadata" => fix(value, &join(key))?,
+                    _ if node.is_embedded && key.as_str() == "metadata" => {
+                        fix(value, &at.to_string())?
+                    }
                     Some(part) => {
-                        map_metadata(part, value, &join(key), fix)?.unwrap_or_else(|| value.clone())
+                        map_metadata(part, value, &at, fix)?.unwrap_or_else(|| value.clone())
                     }
                     None => value.clone(),
                 };
@@ -181,18 +166,11 @@ pub(super) fn map_metadata(
             };
             let mut fixed = Vec::with_capacity(items.len());
             for (at, item) in items.iter().enumerate() {
-                let at = format!("{path}[{at}]");
+                let at = path.index(at);
                 fixed.push(map_metadata(part, item, &at, fix)?.unwrap_or_else(|| item.clone()));
             }
             Ok(Some(fixed.into()))
         }
         _ => Ok(None),
     }
-}
-
-fn holds_embedded(node: &Node) -> bool {
-    node.is_embedded
-        || node.properties.iter().any(|(_, part)| holds_embedded(part))
-        || node.values.as_deref().is_some_and(holds_embedded)
-        || node.items.as_deref().is_some_and(holds_embedded)
 }

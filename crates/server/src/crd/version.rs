@@ -64,7 +64,7 @@ impl Version {
         object: &Doc,
         fix: &mut dyn FnMut(&Doc, &str) -> Result<Doc, String>,
     ) -> Result<Doc, String> {
-        let mapped = values::map_metadata(&self.schema, object, "", fix)?;
+        let mapped = values::map_metadata(&self.schema, object, &FieldPath::new(""), fix)?;
         Ok(mapped.unwrap_or_else(|| object.clone()))
     }
 
@@ -111,7 +111,7 @@ impl Version {
             errors,
             base: root.clone(),
         };
-        validation.run(&self.schema, new, old, "");
+        validation.run(&self.schema, new, old, &root);
         self.check_scale(new, true, errors);
         let mut validation = Validation {
             errors,
@@ -301,7 +301,7 @@ impl Hooks for CustomHooks {
                 errors,
                 base: status.clone(),
             };
-            validation.run(node, value, old.get("status"), "");
+            validation.run(node, value, old.get("status"), &FieldPath::new(""));
             validation.uniqueness(node, value, &status);
         }
         self.0.check_scale(new, false, errors);

@@ -1,5 +1,7 @@
 //! Nodes, leases and priority classes.
 
+use std::collections::HashSet;
+
 use windlass_core::Doc;
 
 use super::fields::edit;
@@ -48,13 +50,12 @@ impl Hooks for Nodes {
 
     fn validate(&self, node: &Doc, errors: &mut FieldErrors) {
         let path = FieldPath::new("metadata").child("taints");
-        let mut seen = Vec::new();
+        let mut seen = HashSet::new();
         for (index, taint) in node.at("/spec/taints").items().iter().enumerate() {
             let identity = (taint.str_at("/key"), taint.str_at("/effect"));
-            if seen.contains(&identity) {
+            if !seen.insert(identity) {
                 errors.duplicate(&path.index(index), taint);
             }
-            seen.push(identity);
         }
     }
 

@@ -55,13 +55,12 @@ impl Hooks for Secrets {
             // What is written as text is kept like everything else.
             if let Some(texts) = secret.get("stringData").and_then(Doc::as_object).cloned() {
                 let data = secret.get("data").and_then(Doc::as_object).cloned();
-                let data =
-                    texts
-                        .iter()
-                        .fold(data.unwrap_or_else(Object::empty), |data, (key, text)| {
-                            data.with(key, BASE64.encode(text.as_str().unwrap_or_default()).into())
-                        });
-                secret.set("data", data);
+                let encoded = texts.iter().map(|(key, text)| {
+                    let text = BASE64.encode(text.as_str().unwrap_or_default());
+                    (key.clone(), Some(text.into()))
+                });
+                let data = data.unwrap_or_else(Object::empty);
+                secret.set("data", data.with_changes(encoded.collect()));
             }
             secret.remove("stringData");
         })

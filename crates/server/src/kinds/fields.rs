@@ -1,5 +1,7 @@
 //! Editing an object in one go: all changes are made on a copy, which is interned once.
 
+use std::collections::HashMap;
+
 use windlass_core::{Doc, Object, Str};
 
 use crate::field::{FieldErrors, FieldPath};
@@ -77,6 +79,24 @@ impl Fields {
             .is_none_or(|known| known.is_null() || *known == "")
         {
             self.set(key, value);
+        }
+    }
+
+    /// Sets each of many fields that is absent, or an empty text, at the cost of looking each up.
+    pub(crate) fn default_each<'a>(&mut self, defaults: impl Iterator<Item = (&'a Str, &'a Doc)>) {
+        let places = self.fields.iter().enumerate();
+        let mut places: HashMap<Str, usize> =
+            places.map(|(at, (key, _))| (key.clone(), at)).collect();
+        for (key, value) in defaults {
+            let at = *places.entry(key.clone()).or_insert_with(|| {
+                self.fields.push((key.clone(), Doc::NULL));
+                self.fields.len() - 1
+            });
+            let known = &mut self.fields[at].1;
+            if (known.is_null() || *known == "") && known != value {
+                *known = value.clone();
+                self.is_changed = true;
+            }
         }
     }
 

@@ -60,10 +60,11 @@ fn default_item(item: &Doc) -> Doc {
     let take = |item: &Doc, to: &str, from: &str| {
         let source = item.get(from).and_then(Doc::as_object).cloned();
         edit(item, |item| {
-            for (name, value) in source.iter().flat_map(|source| source.iter()) {
-                item.default(to, Doc::empty_object());
-                item.inside(to, |map| edit(map, |map| map.default(name, value.clone())));
-            }
+            let Some(source) = source.filter(|source| !source.is_empty()) else {
+                return;
+            };
+            item.default(to, Doc::empty_object());
+            item.inside(to, |map| edit(map, |map| map.default_each(source.iter())));
         })
     };
     let item = take(item, "default", "max");

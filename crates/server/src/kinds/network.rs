@@ -1,5 +1,7 @@
 //! Services and ingresses.
 
+use std::collections::{HashMap, HashSet};
+
 use windlass_core::{Doc, Env, doc};
 
 use super::fields::{Fields, edit};
@@ -164,13 +166,15 @@ fn with_node_ports(service: &Doc, old: &Doc) -> Doc {
     if !wants_node_ports(service) {
         return without_node_ports(service, before);
     }
+    let mut had = HashMap::with_capacity(before.len());
+    for port in before {
+        had.entry(identity(port)).or_insert(port);
+    }
     edit(service, |service| {
         service.inside("spec", |spec| {
             edit(spec, |spec| {
                 spec.each("ports", |port| {
-                    let known = before
-                        .iter()
-                        .find(|known| identity(known) == identity(port));
+                    let known = had.get(&identity(port));
                     let known = known.and_then(|known| known.get("nodePort"));
                     edit(port, |port| {
                         if let Some(number) = known {
@@ -185,11 +189,8 @@ fn with_node_ports(service: &Doc, old: &Doc) -> Doc {
 
 /// A service that gave up the ports of the nodes that it had before.
 fn without_node_ports(service: &Doc, before: &[Doc]) -> Doc {
-    let had = |number: &Doc| {
-        before
-            .iter()
-            .any(|known| known.get("nodePort") == Some(number))
-    };
+    let had: HashSet<&Doc> = before.iter().filter_map(|it| it.get("nodePort")).collect();
+    let had = |number: &Doc| had.contains(number);
     edit(service, |service| {
         service.inside("spec", |spec| {
             edit(spec, |spec| {

@@ -1,6 +1,7 @@
 //! Pods.
 
 use std::cell::RefCell;
+use std::collections::HashSet;
 
 use windlass_core::{Doc, Env, Memo, Object, Quantity, doc, names};
 
@@ -249,9 +250,7 @@ fn default_pod_requests(spec: &mut Fields) {
                 requests.default(name, amount.to_string());
             }
         }
-        for (name, limit) in limits.iter().filter(|(name, _)| is_of_pods(name)) {
-            requests.default(name, limit);
-        }
+        requests.default_each(limits.iter().filter(|(name, _)| is_of_pods(name)));
     });
     if requests.as_object().is_some_and(|it| !it.is_empty()) {
         spec.set("resources", put(resources, "/requests", requests));
@@ -311,9 +310,7 @@ fn default_requests(resources: &mut Fields) {
         .cloned()
         .unwrap_or_else(Doc::empty_object);
     let requests = edit(&requests, |requests| {
-        for (name, limit) in limits.iter() {
-            requests.default(name, limit);
-        }
+        requests.default_each(limits.iter());
     });
     if requests
         .as_object()
@@ -408,8 +405,9 @@ fn check_gates(new: &Doc, old: &Doc, errors: &mut FieldErrors) {
         new.at("/spec/schedulingGates"),
         old.at("/spec/schedulingGates"),
     );
+    let known: HashSet<&Doc> = known.items().iter().collect();
     for (index, gate) in gates.items().iter().enumerate() {
-        if !known.items().contains(gate) {
+        if !known.contains(gate) {
             let name = gate.str_at("/name");
             let detail =
                 format!("only deletion is allowed, but found new scheduling gate '{name}'");
@@ -417,13 +415,7 @@ fn check_gates(new: &Doc, old: &Doc, errors: &mut FieldErrors) {
             errors.forbidden(&path, detail);
         }
     }
-    let tolerations = new.at("/spec/tolerations");
-    if old
-        .at("/spec/tolerations")
-        .items()
-        .iter()
-        .any(|kept| !has_toleration(tolerations, kept))
-    {
+    if !keeps_tolerations(new.at("/spec/tolerations"), old.at("/spec/tolerations")) {
         let detail = "existing toleration can not be modified except its tolerationSeconds";
         errors.forbidden(&path.child("tolerations"), detail);
     }
@@ -444,9 +436,16 @@ fn check_gates(new: &Doc, old: &Doc, errors: &mut FieldErrors) {
     }
 }
 
-fn has_toleration(list: &Doc, wanted: &Doc) -> bool {
+/// Whether all tolerations are there still, for whatever time.
+fn keeps_tolerations(new: &Doc, old: &Doc) -> bool {
     let core = |toleration: &Doc| cut(toleration.clone(), "/tolerationSeconds");
-    list.items().iter().any(|known| core(known) == core(wanted))
+    if old.items().is_empty() || new == old {
+        return true;
+    }
+    let kept: HashSet<Doc> = new.items().iter().map(core).collect();
+    old.items()
+        .iter()
+        .all(|wanted| kept.contains(&core(wanted)))
 }
 
 #[cfg(test)]

@@ -44,6 +44,10 @@ pub(super) fn validate(
         errors.required(&path.child("containers"), "");
     }
     for (index, container) in spec.at("/containers").items().iter().enumerate() {
+        // More errors are not told, so that more containers need not be looked at.
+        if errors.is_full() {
+            return;
+        }
         let path = path.child("containers").index(index);
         validate_common(container, pod, &path, errors);
         find_duplicate(container, &mut seen, &path, errors);
@@ -53,6 +57,9 @@ pub(super) fn validate(
     let containers = spec.at("/containers").items();
     find_host_port_conflicts(containers, &path.child("containers"), errors);
     for (index, container) in spec.at("/initContainers").items().iter().enumerate() {
+        if errors.is_full() {
+            return;
+        }
         let list = path.child("initContainers");
         let path = list.index(index);
         validate_common(container, pod, &path, errors);

@@ -52,7 +52,7 @@ fn addresses(list: &Doc) -> Vec<&str> {
 
 /// Finds addresses that are none, unless they were there before, and more than one of a family.
 fn validate_addresses(given: &[&str], old: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
-    let known = addresses(old);
+    let known: std::collections::HashSet<&str> = addresses(old).into_iter().collect();
     for (index, address) in given.iter().enumerate() {
         if !known.contains(address) {
             pod_network::validate_address(address, &path.index(index), errors);

@@ -4,6 +4,8 @@
 //! is made: they become expressions of the term's selector. Templates keep their terms as they
 //! are.
 
+use std::collections::{HashMap, HashSet};
+
 use windlass_core::{Doc, doc, names};
 
 use super::fields::{Fields, edit};
@@ -128,24 +130,33 @@ fn validate_term(term: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
 pub(super) fn validate_spread(spec: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
     let path = path.child(CONSTRAINTS);
     let constraints = spec.get(CONSTRAINTS).map(Doc::items).unwrap_or_default();
+    let last = constraints.iter().enumerate();
+    let last: HashMap<_, _> = last.map(|(index, it)| (spread_kind(it), index)).collect();
     for (index, constraint) in constraints.iter().enumerate() {
         let path = path.index(index);
-        let rest = &constraints[index + 1..];
-        validate_constraint(constraint, rest, &path, errors);
+        let comes_again = last.get(&spread_kind(constraint)) != Some(&index);
+        validate_constraint(constraint, &path, errors);
+        if comes_again {
+            let (topology, action) = spread_kind(constraint);
+            let path = path.child("{topologyKey, whenUnsatisfiable}");
+            errors.duplicate(&path, format!("{{{topology}, {action}}}"));
+        }
+        validate_domains(constraint, &path, errors);
         validate_keys(constraint, &path, errors);
         let selector = constraint.get("labelSelector");
         validate_selector(selector, &path.child("labelSelector"), errors);
     }
 }
 
-fn validate_constraint(constraint: &Doc, rest: &[Doc], path: &FieldPath, errors: &mut FieldErrors) {
+/// What no two constraints have in common.
+fn spread_kind(constraint: &Doc) -> (&str, &str) {
+    let topology = constraint.str_at("/topologyKey");
+    (topology, constraint.str_at("/whenUnsatisfiable"))
+}
+
+fn validate_constraint(constraint: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
     let skew = constraint.at("/maxSkew").as_i64().unwrap_or(0);
     positive(skew, &path.child("maxSkew"), errors);
-    let kind = |constraint: &Doc| {
-        let topology = constraint.str_at("/topologyKey");
-        let action = constraint.str_at("/whenUnsatisfiable");
-        format!("{{{topology}, {action}}}")
-    };
     if constraint.str_at("/topologyKey").is_empty() {
         errors.required(&path.child("topologyKey"), "can not be empty");
     }
@@ -153,11 +164,11 @@ fn validate_constraint(constraint: &Doc, rest: &[Doc], path: &FieldPath, errors:
     if !ACTIONS.contains(&action) {
         errors.not_supported(&path.child("whenUnsatisfiable"), action, ACTIONS);
     }
-    let own = kind(constraint);
-    if rest.iter().any(|other| kind(other) == own) {
-        let path = path.child("{topologyKey, whenUnsatisfiable}");
-        errors.duplicate(&path, own);
-    }
+}
+
+/// Finds what is wrong with the nodes that a constraint counts.
+fn validate_domains(constraint: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
+    let action = constraint.str_at("/whenUnsatisfiable");
     if let Some(domains) = constraint.at("/minDomains").as_i64() {
         let path = path.child("minDomains");
         positive(domains, &path, errors);
@@ -206,6 +217,7 @@ fn validate_keys(term: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
     if let Some(selector) = selector {
         find_duplicates(selector, &matched, path, errors);
     }
+    let mismatched: HashSet<&str> = mismatched.into_iter().collect();
     for (index, key) in matched.iter().enumerate() {
         if mismatched.contains(key) {
             let detail = "exists in both matchLabelKeys and mismatchLabelKeys";
@@ -220,16 +232,19 @@ fn find_duplicates(selector: &Doc, matched: &[&str], path: &FieldPath, errors: &
     }
     let labels = selector.at("/matchLabels");
     let expressions = selector.at("/matchExpressions").items();
-    for (count, expression) in expressions.iter().enumerate() {
+    let matched = matched.iter().enumerate();
+    let matched: HashMap<&str, usize> = matched.map(|(index, key)| (*key, index)).collect();
+    let mut seen = HashSet::new();
+    for expression in expressions {
         let key = expression.str_at("/key");
-        let Some(index) = matched.iter().rposition(|matched| *matched == key) else {
+        let is_repeated = !seen.insert(key);
+        let Some(index) = matched.get(key) else {
             continue;
         };
-        let before = &expressions[..count];
-        if labels.get(key).is_some() || before.iter().any(|other| other.str_at("/key") == key) {
+        if labels.get(key).is_some() || is_repeated {
             let detail = "exists in both matchLabelKeys and labelSelector";
             // Upstream numbers the term here, and not its list of keys.
-            errors.invalid(&path.index(index), key, detail);
+            errors.invalid(&path.index(*index), key, detail);
         }
     }
 }

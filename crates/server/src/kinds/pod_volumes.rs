@@ -63,6 +63,9 @@ pub(super) fn validate<'a>(
 ) -> HashSet<&'a str> {
     let mut seen = HashSet::new();
     for (index, volume) in volumes.items().iter().enumerate() {
+        if errors.is_full() {
+            break;
+        }
         let known = errors.len();
         validate_source(volume, &path.index(index), errors);
         let path = path.index(index).child("name");

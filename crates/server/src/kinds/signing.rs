@@ -1,6 +1,6 @@
 //! Requests for certificates. Nobody signs them here.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -60,13 +60,14 @@ impl Hooks for SigningRequests {
         if usages.is_empty() {
             errors.required(&path.child("usages"), "");
         }
+        let mut seen = HashSet::new();
         for (at, usage) in usages.iter().enumerate() {
             let field = path.child("usages").index(at);
             let usage = usage.as_str().unwrap_or_default();
             if !USAGES.contains(&usage) {
                 errors.not_supported(&field, usage, &USAGES);
             }
-            if usages[..at].iter().any(|known| *known == usage) {
+            if !seen.insert(usage) {
                 errors.duplicate(&field, usage);
             }
         }

@@ -1,5 +1,7 @@
 //! What a claim gets, and who uses it.
 
+use std::collections::HashSet;
+
 use windlass_core::{Doc, names};
 
 use super::{claim::request_names, common};
@@ -28,8 +30,11 @@ pub(super) fn validate_status(new: &Doc, old: &Doc, path: &FieldPath, errors: &m
 pub(super) fn without_stale_devices(new: Doc, old: &Doc) -> Doc {
     let devices = new.at("/status/devices").items();
     let had = old.at("/status/devices").items();
-    let is_stale =
-        |device: &Doc| !is_allocated(&new, device) && had.iter().any(|one| is_same(one, device));
+    let (allocated, had) = (allocated(&new), identities(had));
+    let is_stale = |device: &Doc| {
+        let identity = identity(device);
+        !allocated.contains(&identity) && had.contains(&identity)
+    };
     let kept: Vec<Doc> = devices
         .iter()
         .filter(|one| !is_stale(one))
@@ -45,14 +50,20 @@ pub(super) fn without_stale_devices(new: Doc, old: &Doc) -> Doc {
     changed.unwrap_or(new)
 }
 
-fn is_same(a: &Doc, b: &Doc) -> bool {
-    let keys = ["/driver", "/pool", "/device", "/shareID"];
-    keys.iter().all(|key| a.at(key) == b.at(key))
+/// What tells a device from others.
+type Identity<'a> = [&'a Doc; 4];
+
+fn identity(device: &Doc) -> Identity<'_> {
+    ["/driver", "/pool", "/device", "/shareID"].map(|key| device.at(key))
 }
 
-fn is_allocated(claim: &Doc, device: &Doc) -> bool {
-    let results = claim.at("/status/allocation/devices/results").items();
-    results.iter().any(|result| is_same(result, device))
+fn identities(devices: &[Doc]) -> HashSet<Identity<'_>> {
+    devices.iter().map(identity).collect()
+}
+
+/// The devices that a claim has.
+fn allocated(claim: &Doc) -> HashSet<Identity<'_>> {
+    identities(claim.at("/status/allocation/devices/results").items())
 }
 
 fn validate_allocation(claim: &Doc, allocation: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
@@ -113,10 +124,8 @@ fn validate_reservations(new: &Doc, old: &Doc, path: &FieldPath, errors: &mut Fi
         errors.forbidden(path, "may not be specified when `allocated` is not set");
     }
     let before = old.at("/status/reservedFor").items();
-    let is_new = |consumer: &Doc| {
-        let uid = consumer.at("/uid");
-        !before.iter().any(|known| known.at("/uid") == uid)
-    };
+    let before: HashSet<&Doc> = before.iter().map(|known| known.at("/uid")).collect();
+    let is_new = |consumer: &Doc| !before.contains(consumer.at("/uid"));
     if new.meta().is_deleting() && reserved.iter().any(is_new) {
         let detail = "new entries may not be added while `deallocationRequested` or \
                       `deletionTimestamp` are set";
@@ -148,16 +157,17 @@ fn validate_consumers(reserved: &[Doc], path: &FieldPath, errors: &mut FieldErro
 /// What drivers say about the devices of a claim.
 fn validate_devices(new: &Doc, old: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
     let devices = new.at("/status/devices").items();
-    let before = old.at("/status/devices").items();
+    let before: HashSet<&Doc> = old.at("/status/devices").items().iter().collect();
+    let (allocated, mut seen) = (allocated(new), HashSet::new());
     for (index, device) in devices.iter().enumerate() {
         let path = path.index(index);
-        if devices[..index].iter().any(|other| is_same(other, device)) {
+        if !seen.insert(identity(device)) {
             errors.duplicate(&path, device);
         }
         if before.contains(device) {
             continue;
         }
-        if !is_allocated(new, device) {
+        if !allocated.contains(&identity(device)) {
             errors.invalid(&path, device, "must be an allocated device in the claim");
         }
         let conditions = device.at("/conditions").items().len();

@@ -16,6 +16,7 @@ pub(in crate::kinds) fn validate_uses(
 ) {
     let uses = container.at("/resources/claims");
     let mut seen: HashSet<(&str, &str)> = HashSet::new();
+    let mut names: HashSet<&str> = HashSet::new();
     for (index, used) in uses.items().iter().enumerate() {
         let path = path.index(index);
         let (name, request) = (used.str_at("/name"), used.str_at("/request"));
@@ -24,7 +25,7 @@ pub(in crate::kinds) fn validate_uses(
             continue;
         }
         let overlaps = match request {
-            "" => seen.iter().any(|(other, _)| *other == name),
+            "" => !names.insert(name),
             request => seen.contains(&(name, "")) || seen.contains(&(name, request)),
         };
         if overlaps {
@@ -35,6 +36,7 @@ pub(in crate::kinds) fn validate_uses(
             errors.duplicate(&path, shown);
         } else {
             seen.insert((name, request));
+            names.insert(name);
         }
         if !claims.contains(name) {
             errors.not_found_among(&path, name, "pod.spec.resourceClaims", claims);
