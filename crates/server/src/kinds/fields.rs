@@ -111,7 +111,16 @@ impl Fields {
     /// Changes every item of a list that is there.
     pub(crate) fn each(&mut self, key: &str, change: impl Fn(&Doc) -> Doc) {
         self.inside(key, |list| match list.as_array() {
-            Some(items) => items.iter().map(change).collect::<Vec<_>>().into(),
+            Some(items) => {
+                // Items that repeat the one before are changed as that was: a list of a million
+                // empty ones would cost far more than its bytes.
+                let mut last: Option<(&Doc, Doc)> = None;
+                let changed = items.iter().map(|item| match &last {
+                    Some((known, changed)) if *known == item => changed.clone(),
+                    _ => last.insert((item, change(item))).1.clone(),
+                });
+                changed.collect::<Vec<_>>().into()
+            }
             None => list.clone(),
         });
     }

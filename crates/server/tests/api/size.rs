@@ -7,7 +7,7 @@ use crate::support::{Api, CONFIG_MAPS, config_map};
 const TOO_LARGE: &str = "etcdserver: request is too large";
 const MIB: usize = 1 << 20;
 
-/// A status of so many bytes, for a kind that does not limit it.
+/// The path of a custom kind whose objects may hold anything.
 async fn custom(api: &Api) -> &'static str {
     let any = doc!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
     let definition = crate::custom::definition(any);
@@ -38,21 +38,24 @@ async fn objects_above_the_limit_of_etcd_are_refused_however_they_are_written() 
     let patch = "application/json-patch+json";
     let refused = api.patch(&one, patch, &more.to_string()).await;
     assert_eq!(refused.refused(500, ""), TOO_LARGE);
-    assert_eq!(
-        api.put(&one, &gadget(2 * MIB)).await.refused(500, ""),
-        TOO_LARGE
-    );
+    let found = api.get(&one).await.expect(200);
+    let revised = |bytes| {
+        let revision = found.str_at("/metadata/resourceVersion");
+        let revised = gadget(bytes).with("/metadata/resourceVersion", revision);
+        revised.unwrap()
+    };
+    let refused = api.put(&one, &revised(2 * MIB)).await.refused(500, "");
+    assert_eq!(refused, TOO_LARGE);
     let apply = format!("{one}?fieldManager=m&force=true");
     let body = gadget(2 * MIB).to_string();
     let refused = api.patch(&apply, "application/apply-patch+yaml", &body);
     assert_eq!(refused.await.refused(500, ""), TOO_LARGE);
-    // Nothing of that was stored, and what is smaller is.
-    let found = api.get(&one).await.expect(200);
-    assert_eq!(found.str_at("/spec/text").len(), MIB);
-    api.put(&one, &gadget(MIB + MIB / 4)).await.expect(200);
-    // What is not stored may have any size.
+    // Nothing of that was stored. What is not to be stored may have any size.
+    let now = api.get(&one).await.expect(200);
+    assert_eq!(now.revision(), found.revision());
     let dry = format!("{one}?dryRun=All");
-    api.put(&dry, &gadget(2 * MIB)).await.expect(200);
+    api.put(&dry, &revised(2 * MIB)).await.expect(200);
+    api.put(&one, &revised(MIB + MIB / 4)).await.expect(200);
 }
 
 #[tokio::test]
