@@ -29,7 +29,7 @@ const APART_USER_LIMIT: usize = 64;
 /// Requests of one user that are worked on at the same time, for each thread. The others wait for
 /// each other, not in the way of other users. More than one, because work waits for the disk too.
 const USER_SHARE_PER_THREAD: usize = 2;
-/// When a request that found no room may come again.
+/// When a request that was refused may come again.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 tokio::task_local! {
@@ -76,8 +76,8 @@ struct Inner {
     /// Taken when the pool ends.
     runtime: Option<Runtime>,
     handle: Handle,
-    /// Room for running and waiting requests.
-    room: Arc<Semaphore>,
+    /// Limits running and waiting requests.
+    requests: Arc<Semaphore>,
     /// By the names of users. Those who have no requests go when there are too many.
     users: Mutex<HashMap<String, UserShare>>,
     threads: usize,
@@ -88,8 +88,8 @@ struct Inner {
 /// The part of the pool that one user may take.
 #[derive(Clone, Debug)]
 struct UserShare {
-    /// Room for running and waiting requests.
-    room: Arc<Semaphore>,
+    /// Limits running and waiting requests.
+    requests: Arc<Semaphore>,
     running: Arc<Semaphore>,
 }
 
@@ -105,7 +105,7 @@ impl WorkPool {
         Ok(Self(Arc::new(Inner {
             handle: runtime.handle().clone(),
             runtime: Some(runtime),
-            room: Arc::new(Semaphore::new(APART_LIMIT)),
+            requests: Arc::new(Semaphore::new(APART_LIMIT)),
             users: Mutex::default(),
             threads,
             is_closed: watch::Sender::new(false),
@@ -118,10 +118,10 @@ impl WorkPool {
             return share.clone();
         }
         if users.len() >= APART_LIMIT {
-            users.retain(|_, share| share.room.available_permits() < APART_USER_LIMIT);
+            users.retain(|_, share| share.requests.available_permits() < APART_USER_LIMIT);
         }
         let share = UserShare {
-            room: Arc::new(Semaphore::new(APART_USER_LIMIT)),
+            requests: Arc::new(Semaphore::new(APART_USER_LIMIT)),
             running: Arc::new(Semaphore::new(self.0.threads * USER_SHARE_PER_THREAD)),
         };
         users.insert(user.to_owned(), share.clone());
@@ -137,8 +137,8 @@ impl WorkPool {
         work: impl Future<Output = Result<T, Status>> + Send + 'static,
     ) -> Result<T, Status> {
         let share = self.share_of(user);
-        let room = Arc::clone(&self.0.room).try_acquire_owned();
-        let (Ok(room), Ok(own_room)) = (room, share.room.try_acquire_owned()) else {
+        let permit = Arc::clone(&self.0.requests).try_acquire_owned();
+        let (Ok(permit), Ok(own_permit)) = (permit, share.requests.try_acquire_owned()) else {
             let message = "Too many requests, please try again later.";
             return Err(Status::too_many_requests(message, RETRY_AFTER));
         };
@@ -148,7 +148,7 @@ impl WorkPool {
             // Nobody closes it.
             let _running = share.running.acquire_owned().await;
             let answer = work.await;
-            drop((room, own_room));
+            drop((permit, own_permit));
             answer
         };
         let task = self.0.handle.spawn(CANCELLED.scope(flag.clone(), work));
@@ -156,7 +156,10 @@ impl WorkPool {
         tokio::select! {
             biased;
             answer = task => {
-                answer.unwrap_or_else(|_| Err(Status::internal("the request handler failed")))
+                answer.unwrap_or_else(|_| {
+                    tracing::error!("a request handler panicked");
+                    Err(Status::internal("the request handler failed"))
+                })
             }
             _ = closed.wait_for(|is_closed| *is_closed) => {
                 Err(Status::unavailable("the server is shutting down"))
@@ -286,7 +289,7 @@ mod tests {
         drop(go);
     }
 
-    /// Fills the room of a user with work that never ends.
+    /// As much work of a user as is taken, none of which ends.
     fn fill<'a>(
         pool: &'a WorkPool,
         user: &'a str,
@@ -302,7 +305,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_user_who_fills_their_room_leaves_that_of_others() {
+    async fn a_user_at_their_limit_does_not_keep_others_out() {
         let pool = WorkPool::start().unwrap();
         let waiting = fill(&pool, "ann");
         let refused = pool.run("ann", later(), async { Ok(()) }).await;

@@ -18,6 +18,14 @@ pub enum Change {
         /// How long the object lives unless it is written again; for ever if absent.
         ttl: Option<Duration>,
     },
+    /// As `Put`, with a document that is known to differ from the state on which this is decided:
+    /// the two are not compared again under the lock of all writers.
+    Replace {
+        /// The object.
+        doc: Doc,
+        /// How long the object lives unless it is written again; for ever if absent.
+        ttl: Option<Duration>,
+    },
     /// Remove the object. Nothing happens if there is none.
     Delete,
     /// Leave everything as it is.
@@ -29,6 +37,18 @@ impl Change {
     #[must_use]
     pub fn put(doc: Doc) -> Self {
         Self::Put { doc, ttl: None }
+    }
+
+    /// The same change, compared with the state on which it is decided, outside of any lock.
+    #[must_use]
+    pub fn compared(self, current: Option<&Arc<Entry>>) -> Self {
+        match self {
+            Self::Put { doc, .. } if current.is_some_and(|it| it.is_same_content(&doc)) => {
+                Self::Keep
+            }
+            Self::Put { doc, ttl } => Self::Replace { doc, ttl },
+            change => change,
+        }
     }
 
     /// Create or replace an object that goes after a while.

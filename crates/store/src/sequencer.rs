@@ -102,6 +102,10 @@ impl Sequencer {
                 Ok((event, outcome)) => (event, outcome, ttl),
                 Err(same) => return Decision::Nothing(Outcome::Unchanged(Some(same))),
             },
+            (Change::Replace { doc, ttl }, current) => {
+                let (event, outcome) = replace(key, &doc, revision, current);
+                (event, outcome, ttl)
+            }
             (Change::Delete, Some(current)) => {
                 let last = Entry::stamped(key, current.doc(), revision);
                 let event = Event::new(EventKind::Delete, last.clone(), Some(current));
@@ -195,15 +199,21 @@ fn put(
 ) -> Result<(Arc<Event>, Outcome), Arc<Entry>> {
     match current {
         Some(current) if current.is_same_content(doc) => Err(current),
-        Some(previous) => {
-            let entry = Entry::stamped(key, doc, revision);
-            let event = Event::new(EventKind::Put, entry.clone(), Some(previous.clone()));
-            Ok((event, Outcome::Updated { entry, previous }))
-        }
-        None => {
-            let entry = Entry::stamped(key, doc, revision);
-            let event = Event::new(EventKind::Put, entry.clone(), None);
-            Ok((event, Outcome::Created(entry)))
-        }
+        current => Ok(replace(key, doc, revision, current)),
+    }
+}
+
+/// The event of a put that changes something.
+fn replace(
+    key: &Key,
+    doc: &Doc,
+    revision: u64,
+    current: Option<Arc<Entry>>,
+) -> (Arc<Event>, Outcome) {
+    let entry = Entry::stamped(key, doc, revision);
+    let event = Event::new(EventKind::Put, entry.clone(), current.clone());
+    match current {
+        Some(previous) => (event, Outcome::Updated { entry, previous }),
+        None => (event, Outcome::Created(entry)),
     }
 }

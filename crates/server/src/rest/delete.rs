@@ -167,11 +167,10 @@ pub(super) async fn delete_one(
         let entry = inner.storage.get(&resource.shelf, &key);
         return match decide(entry.as_ref())? {
             (Change::Put { doc, .. }, _) => Ok(Deleted::Lingers(resource.view(&doc))),
-            (Change::Delete | Change::Keep, last) => Ok(Deleted::Gone(ended(resource, last, now))),
+            (_, last) => Ok(Deleted::Gone(ended(resource, last, now))),
         };
     }
-    let place = (&resource.shelf, &key);
-    let outcome = inner.storage.settle(place, decide).await;
+    let outcome = inner.storage.settle((&resource.shelf, &key), decide).await;
     let modified = || Status::modified(&call.group_resource(), name);
     let (outcome, last) = outcome.map_err(|error| storage::unsettled(error, modified))?;
     match outcome {

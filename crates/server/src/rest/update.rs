@@ -186,8 +186,8 @@ pub(super) async fn write(
         Some(current) => Ok(change(resource, decide(current)?)),
         None => Err(call.not_found()),
     };
-    let place = (&resource.shelf, &key);
-    let outcome = store.settle_after(first, place, again).await;
+    let object = (&resource.shelf, &key);
+    let outcome = store.settle_after(first, object, again).await;
     if let Err(WriteError::Refused(_)) = outcome {
         charged.refund(store).await;
     }

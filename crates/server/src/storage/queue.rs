@@ -6,57 +6,55 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::OwnedMutexGuard;
 use windlass_core::Key;
-use windlass_store::Resource as Shelf;
+use windlass_store::Resource;
 
-type Id = (Shelf, Key);
-type Line = Arc<tokio::sync::Mutex<()>>;
+type ObjectId = (Resource, Key);
+type ObjectQueue = Arc<tokio::sync::Mutex<()>>;
 
-/// One line of writers for each object that has any. Bounded by the requests in flight.
+/// One queue for each object that has waiting writers. Bounded by the requests in flight.
 #[derive(Debug, Default)]
 pub(super) struct WriteQueue {
-    lines: Mutex<HashMap<Id, Line>>,
+    queues: Mutex<HashMap<ObjectId, ObjectQueue>>,
 }
 
-/// The first place in the line of an object. The next one moves up when it is dropped.
-pub(super) struct WriteTurn {
+/// The head of the queue of an object. The next writer moves up when it is dropped.
+pub(super) struct QueueGuard {
     queue: Arc<WriteQueue>,
-    id: Id,
-    /// `None` only while it is dropped.
+    id: ObjectId,
+    /// `None` while it waits and while it is dropped.
     guard: Option<OwnedMutexGuard<()>>,
 }
 
 impl WriteQueue {
-    /// Returns true if somebody stands in the line of an object.
-    pub(super) fn has_line(&self, shelf: &Shelf, key: &Key) -> bool {
-        let lines = self.lines.lock();
-        !lines.is_empty() && lines.contains_key(&(shelf.clone(), key.clone()))
+    /// Returns true if an object has waiting writers.
+    pub(super) fn has_waiters(&self, resource: &Resource, key: &Key) -> bool {
+        let queues = self.queues.lock();
+        !queues.is_empty() && queues.contains_key(&(resource.clone(), key.clone()))
     }
 
-    /// Waits in the line of an object.
-    pub(super) async fn turn(self: &Arc<Self>, shelf: &Shelf, key: &Key) -> WriteTurn {
-        let id = (shelf.clone(), key.clone());
-        let line = self.lines.lock().entry(id.clone()).or_default().clone();
-        // Whoever goes away while waiting must not leave an empty line behind.
-        let mut turn = WriteTurn {
+    /// Waits at the end of the queue of an object.
+    pub(super) async fn enter(self: &Arc<Self>, resource: &Resource, key: &Key) -> QueueGuard {
+        let id = (resource.clone(), key.clone());
+        let queue = self.queues.lock().entry(id.clone()).or_default().clone();
+        // Made first, so that a writer that goes away while it waits leaves no empty queue behind.
+        let mut head = QueueGuard {
             queue: self.clone(),
             id,
             guard: None,
         };
-        turn.guard = Some(line.lock_owned().await);
-        turn
+        head.guard = Some(queue.lock_owned().await);
+        head
     }
 }
 
-impl Drop for WriteTurn {
+impl Drop for QueueGuard {
     fn drop(&mut self) {
         drop(self.guard.take());
-        let mut lines = self.queue.lines.lock();
-        // One reference is that of the map; lines are only joined with the map locked.
-        if lines
-            .get(&self.id)
-            .is_some_and(|line| Arc::strong_count(line) == 1)
-        {
-            lines.remove(&self.id);
+        let mut queues = self.queue.queues.lock();
+        // One reference is that of the map; others are only made with the map locked.
+        let is_last = |queue: &ObjectQueue| Arc::strong_count(queue) == 1;
+        if queues.get(&self.id).is_some_and(is_last) {
+            queues.remove(&self.id);
         }
     }
 }

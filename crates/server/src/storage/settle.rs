@@ -6,12 +6,12 @@ use windlass_core::Key;
 use windlass_store::{Change, Entry, Outcome, Resource as Shelf, WriteError};
 
 use super::Storage;
-use super::queue::WriteTurn;
+use super::queue::QueueGuard;
 use crate::status::Status;
 use crate::work;
 
 /// How often a write is decided again because another one came first. Upstream has the same number
-/// for patches. Those who try again stand in a line, so few of them ever need the second time.
+/// for patches. Those who try again wait in a queue, so few of them ever need the second time.
 const CONFLICT_RETRIES: usize = 5;
 
 /// A decision on one state of an object, with what the writer wants to know of it afterwards.
@@ -31,10 +31,11 @@ pub(crate) enum Unsettled {
 }
 
 impl<T> Decided<T> {
+    /// Compares the new state with the one it was decided on, so that the store need not.
     pub(crate) fn new(seen: Option<&Arc<Entry>>, verdict: Result<(Change, T), Status>) -> Self {
         Self {
             seen: revision(seen),
-            verdict,
+            verdict: verdict.map(|(change, noted)| (change.compared(seen), noted)),
         }
     }
 }
@@ -50,10 +51,10 @@ impl Storage {
     ) -> Result<(Outcome, T), WriteError<Unsettled>> {
         let mut tries_left = CONFLICT_RETRIES;
         loop {
-            let turn = self.queue.turn(shelf, key).await;
+            let head = self.queue.enter(shelf, key).await;
             let latest = self.latest(shelf, key);
             let decided = Decided::new(latest.as_ref(), decide(latest.as_ref()));
-            match self.attempt((shelf, key), decided, Some(turn)).await {
+            match self.attempt((shelf, key), decided, Some(head)).await {
                 Err(WriteError::Refused(Unsettled::Conflict)) if tries_left > 0 => tries_left -= 1,
                 outcome => return outcome,
             }
@@ -68,8 +69,8 @@ impl Storage {
         (shelf, key): (&Shelf, &Key),
         decide: impl FnMut(Option<&Arc<Entry>>) -> Result<(Change, T), Status>,
     ) -> Result<(Outcome, T), WriteError<Unsettled>> {
-        // Those who stand in line would lose again against whoever comes now.
-        if !self.queue.has_line(shelf, key) {
+        // Those who wait would lose again against whoever comes now.
+        if !self.queue.has_waiters(shelf, key) {
             match self.attempt((shelf, key), first, None).await {
                 Err(WriteError::Refused(Unsettled::Conflict)) => {}
                 outcome => return outcome,
@@ -83,13 +84,13 @@ impl Storage {
         &self,
         (shelf, key): (&Shelf, &Key),
         decided: Decided<T>,
-        turn: Option<WriteTurn>,
+        head: Option<QueueGuard>,
     ) -> Result<(Outcome, T), WriteError<Unsettled>> {
         let mut kept = None;
         let compare = |current: Option<&Arc<Entry>>| {
-            // The next in line sees this write as soon as the store has taken it, not when it is
+            // The next in the queue sees this write as soon as the store has taken it, not when it is
             // durable: many writes of one object share one access to the disk.
-            drop(turn);
+            drop(head);
             if revision(current) != decided.seen {
                 return Err(Unsettled::Conflict);
             }
@@ -160,6 +161,19 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_state_that_is_the_same_is_not_written() {
+        let (storage, shelf) = open();
+        let object = (&shelf, &Key::new("n", "a"));
+        let put = |_: Option<&Arc<Entry>>| Ok((Change::put(counted(1)), ()));
+        let (made, ()) = storage.settle(object, put).await.unwrap();
+        let (kept, ()) = storage.settle(object, put).await.unwrap();
+        assert!(matches!(made, Outcome::Created(_)));
+        assert_eq!(kept, Outcome::Unchanged(made.entry().cloned()));
+        let (changed, _) = storage.settle(object, add_one).await.unwrap();
+        assert!(matches!(changed, Outcome::Updated { .. }));
+    }
+
+    #[tokio::test]
     async fn a_write_that_always_comes_second_is_a_conflict() {
         let (storage, shelf) = open();
         let key = Key::new("n", "busy");
@@ -186,7 +200,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-    async fn many_writers_of_one_object_all_succeed_and_leave_no_line() {
+    async fn many_writers_of_one_object_all_succeed_and_leave_no_queue() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(StoreOptions::directory(Env::real(), dir.path())).unwrap();
         let (storage, shelf) = (Storage::new(store), Shelf::new("", "configmaps"));
@@ -206,6 +220,6 @@ mod tests {
         }
         counts.sort_unstable();
         assert_eq!(counts, (1..=200).collect::<Vec<_>>());
-        assert!(!storage.queue.has_line(&shelf, &Key::new("n", "hot")));
+        assert!(!storage.queue.has_waiters(&shelf, &Key::new("n", "hot")));
     }
 }
