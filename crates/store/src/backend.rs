@@ -3,18 +3,27 @@
 mod ahead;
 mod decode;
 mod directory;
+mod import;
 mod load;
 mod log;
+mod maintenance;
 mod mover;
 mod open;
 mod overlay;
 mod parts;
 mod record;
 mod row;
+mod salvage;
+mod scan;
+mod sealing;
 mod state;
 mod storage;
 mod tables;
 mod warm;
+
+pub(crate) use directory::Directory;
+pub(crate) use maintenance::STORE_FILES;
+pub use maintenance::{Check, Repair, check, repair, rewrite};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -37,6 +37,15 @@ impl Entry {
         })
     }
 
+    /// A state as it was written, with its revision in it.
+    pub(crate) fn read(key: &Key, revision: u64, doc: Doc) -> Arc<Self> {
+        Arc::new(Self {
+            key: key.clone(),
+            revision,
+            content: Content::Known(doc),
+        })
+    }
+
     /// A state whose document is made when somebody asks for it.
     pub(crate) fn unread(
         key: Key,

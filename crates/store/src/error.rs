@@ -48,6 +48,17 @@ pub enum OpenError {
         /// The file that tells that it must have been there.
         beside: String,
     },
+    /// An object is encrypted with a key that was not given.
+    #[error(
+        "{object} is encrypted with key {key}, which was not given: add it to the file of \
+         --encryption-key; all keys there decrypt, the first encrypts"
+    )]
+    NoEncryptionKey {
+        /// The resource and the name of the object.
+        object: String,
+        /// The id of the key: the beginning of its SHA-256.
+        key: String,
+    },
     /// Files of different stores are in one place.
     #[error(
         "{file} belongs to store {expected}, not to store {found}: put the files of one backup \

@@ -77,6 +77,14 @@ impl Leases {
     }
 }
 
+impl Lease {
+    /// The end on the clock that survives a restart.
+    pub(crate) fn wall_micros(&self, env: &Env) -> i64 {
+        let left = self.deadline.saturating_sub(env.elapsed());
+        Expiry::after(env, left).wall_micros
+    }
+}
+
 impl Expiry {
     /// The end of a life that starts now.
     pub(crate) fn after(env: &Env, ttl: Duration) -> Self {

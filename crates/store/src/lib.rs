@@ -47,6 +47,7 @@
 //! # }
 //! ```
 
+mod archive;
 mod backend;
 mod change;
 mod committer;
@@ -60,6 +61,7 @@ mod history;
 mod map;
 mod options;
 mod resource;
+mod seal;
 mod sequencer;
 mod shared;
 mod snapshot;
@@ -68,6 +70,8 @@ mod store;
 mod visible;
 mod watch;
 
+pub use archive::{ArchiveError, backup, restore};
+pub use backend::{Check, Repair, check, repair, rewrite};
 pub use change::{Change, Outcome};
 pub use deciding::debug_assert_not_deciding;
 pub use disk::{Disk, DiskFile};
@@ -76,6 +80,7 @@ pub use error::{DiskError, OpenError, RevisionError, WatchError, WriteError};
 pub use event::{Event, EventKind};
 pub use options::{Commit, Durability, Place, StoreOptions};
 pub use resource::Resource;
+pub use seal::{EncryptionKeys, EncryptionKeysError};
 pub use snapshot::{Entries, Snapshot};
 pub use stats::{ResourceStats, Stats};
 pub use store::{Store, Sweep};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use windlass_core::Env;
 
-use crate::{Disk, OpenError, backend};
+use crate::{Disk, EncryptionKeys, OpenError, Resource, backend};
 
 /// Events kept per resource for watches and past snapshots.
 const HISTORY_LIMIT: usize = 16_384;
@@ -57,6 +57,12 @@ pub struct StoreOptions {
     pub pending_limit: usize,
     /// Bytes on disk for refilling the history.
     pub log_bytes_limit: u64,
+    /// Keys that objects of [some resources](Self::encrypted_resources) are encrypted with on the
+    /// disk. What is there in plain text is read all the same, and encrypted when it is written
+    /// next, or all at once by [`rewrite`](crate::rewrite).
+    pub encryption: Option<EncryptionKeys>,
+    /// The resources whose objects are encrypted: Secrets, unless told otherwise.
+    pub encrypted_resources: Vec<Resource>,
     /// Names of files that others keep beside the store, made after [`StoreOptions::prepare`]: a
     /// directory that has one of them but no tables has lost its tables, and is refused.
     pub companions: &'static [&'static str],
@@ -113,6 +119,8 @@ impl StoreOptions {
             quota_bytes: QUOTA_BYTES,
             pending_limit: PENDING_LIMIT,
             log_bytes_limit: LOG_BYTES_LIMIT,
+            encryption: None,
+            encrypted_resources: vec![Resource::new("", "secrets")],
             companions: &[],
             segment_bytes: SEGMENT_BYTES,
         }

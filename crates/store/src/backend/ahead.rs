@@ -12,7 +12,7 @@ use super::directory::Directory;
 use super::log::{Frame, Log, Reserve};
 use super::mover::Mover;
 use super::parts::Parts;
-use super::record;
+use super::record::{self, Sealer};
 use super::state::StateFile;
 use super::storage::Length;
 use super::tables::{Move, engine};
@@ -50,6 +50,8 @@ pub(super) struct Settings {
     pub(super) tables_len: Length,
     /// Bytes of all rows in the tables.
     pub(super) tables_used: Arc<AtomicU64>,
+    /// Encrypts what is written.
+    pub(super) sealer: Option<Sealer>,
     /// Tells the next start which files must be there.
     pub(super) state: StateFile,
     /// Reads what was left unread.
@@ -132,7 +134,8 @@ impl Ahead {
 impl Ahead {
     /// Puts a commit into a frame that there is room for. Nothing of it is on the disk yet.
     fn frame(&mut self, writes: &[Write]) -> Result<Frame, CommitError> {
-        let mut frame = record::encode(writes, &mut self.parts.lock(), &mut self.row);
+        let sealer = self.settings.sealer.as_ref();
+        let mut frame = record::encode(writes, &mut self.parts.lock(), &mut self.row, sealer);
         let is_delete = |write: &Write| write.event.kind == EventKind::Delete;
         let reserve = match writes.iter().all(is_delete) {
             true => Reserve::Use,

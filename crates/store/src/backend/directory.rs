@@ -10,7 +10,7 @@ const LOCK_FILE: &str = "lock";
 
 /// A directory that belongs to this store until the value is dropped.
 #[derive(Debug)]
-pub(super) struct Directory {
+pub(crate) struct Directory {
     dir: PathBuf,
     /// Locked as long as it is open; the operating system frees it when the process dies.
     _lock: File,
@@ -18,7 +18,7 @@ pub(super) struct Directory {
 
 impl Directory {
     /// Takes the directory, which is made if it does not exist.
-    pub(super) fn open(dir: &Path) -> Result<Self, OpenError> {
+    pub(crate) fn open(dir: &Path) -> Result<Self, OpenError> {
         let fail = |source| OpenError::Directory {
             dir: dir.to_owned(),
             source,
@@ -62,12 +62,12 @@ impl Directory {
     }
 
     /// The directory.
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.dir
     }
 
     /// A new file is there for good only when its directory is synced.
-    pub(super) fn sync(&self) -> io::Result<()> {
+    pub(crate) fn sync(&self) -> io::Result<()> {
         if cfg!(unix) {
             File::open(&self.dir)?.sync_all()
         } else {

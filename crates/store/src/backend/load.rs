@@ -12,8 +12,9 @@ use windlass_core::{Checker, Packer, Unpacker};
 
 use super::Loaded;
 use super::decode::{Past, PastEvent, Present, Source, damaged};
-use super::parts::{Parts, Uses};
+use super::parts::{PartTables, Parts, Uses};
 use super::row::PartRow;
+use super::sealing::unseal;
 use super::tables::{
     Counts, FORMAT, LOG, NUMBERS, OBJECTS, OLDEST_FORMAT, PARTS, TEXTS, engine, field,
 };
@@ -218,10 +219,11 @@ impl<'a> Reading<'a> {
             };
             Ok((packer, past))
         };
-        let (present, (packer, past)) = match self.is_threaded() {
+        let (mut present, (packer, mut past)) = match self.is_threaded() {
             true => Present::read_beside(&objects, source, others)?,
             false => (Present::read(&objects, source)?, others()?),
         };
+        unseal(self.options, &mut present, &mut past)?;
         for uses in [&present.uses, &past.uses] {
             for (number, count) in uses {
                 *self.uses.entry(*number).or_default() += count;
@@ -320,7 +322,7 @@ fn lose_history(
         let transaction = database.begin_write()?;
         transaction.delete_table(LOG)?;
         transaction.open_table(LOG)?;
-        parts.sweep(&mut transaction.open_table(PARTS)?)?;
+        parts.sweep(&mut PartTables::open(&transaction)?)?;
         counts.save(&transaction)?;
         transaction.commit()?;
         Ok::<_, redb::Error>(())

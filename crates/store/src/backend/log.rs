@@ -119,6 +119,19 @@ impl Run {
     }
 }
 
+/// The mark of the frame that a file begins with, whichever it is.
+pub(super) fn mark_of(bytes: &[u8]) -> Option<u32> {
+    let generation = u64::from_le_bytes(bytes.get(8..HEAD)?.try_into().ok()?);
+    let mark = u32::try_from(generation >> 32).ok()?;
+    Frame::read(mark, bytes).map(|_| mark)
+}
+
+/// All sound frames of a file, whichever run they belong to.
+pub(super) fn frames(mark: u32, bytes: &[u8]) -> impl Iterator<Item = Frame> {
+    let run = Run::read(mark, bytes);
+    run.frames.into_iter().chain(run.beyond)
+}
+
 /// The two files.
 #[derive(Debug)]
 pub(super) struct Log {
@@ -146,16 +159,23 @@ impl Log {
 
     /// Reads both files of the store with this mark, the older run first.
     pub(super) fn read(&mut self, mark: u32) -> io::Result<Vec<Run>> {
-        let mut runs = Vec::new();
-        for (file, len) in self.files.iter().zip(self.lens) {
-            let mut bytes = vec![0; usize::try_from(len).map_err(io::Error::other)?];
-            file.read(0, &mut bytes)?;
-            runs.push(Run::read(mark, &bytes));
-        }
+        let all = self.read_all()?;
+        let mut runs: Vec<Run> = all.iter().map(|bytes| Run::read(mark, bytes)).collect();
         runs.sort_by_key(|run| run.generation);
         let none = u64::from(mark) << 32;
         self.generation = 1 + runs.iter().fold(none, |newest, run| newest.max(run.newest));
         Ok(runs)
+    }
+
+    /// The bytes of both files.
+    pub(super) fn read_all(&self) -> io::Result<Vec<Vec<u8>>> {
+        let mut all = Vec::new();
+        for (file, len) in self.files.iter().zip(self.lens) {
+            let mut bytes = vec![0; usize::try_from(len).map_err(io::Error::other)?];
+            file.read(0, &mut bytes)?;
+            all.push(bytes);
+        }
+        Ok(all)
     }
 
     /// The file that takes frames.

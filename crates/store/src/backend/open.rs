@@ -14,6 +14,7 @@ use super::log::{Frame, Log, Run};
 use super::mover::Mover;
 use super::overlay::Overlay;
 use super::parts::Parts;
+use super::record::Sealer;
 use super::state::{STATE_FILE, State, StateFile};
 use super::storage::{Files, Length};
 use super::tables::{Counts, Limits, Move, Tables, check, engine, replay};
@@ -96,6 +97,7 @@ fn open_for_writing(options: &StoreOptions) -> Result<(Box<dyn Backend>, Loaded)
         segment_bytes: options.segment_bytes,
         tables_len: files.tables_len,
         tables_used,
+        sealer: Sealer::new(options),
         state,
         warm,
         directory: files.directory,

@@ -3,14 +3,47 @@
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
-use redb::{ReadableTable, Table};
+use redb::{ReadableTable, Table, WriteTransaction};
 use windlass_core::{Doc, NewPart, Packer, part_numbers};
 
 use super::record::Logged;
 use super::row::{ObjectRow, PartRow};
+use super::tables::{PARTS, PARTS_COPY};
 
-/// The table of parts, open for writing.
-pub(super) type PartsTable<'a> = Table<'a, u64, &'static [u8]>;
+/// Rows up to this length are kept twice.
+const COPIED_BYTES: usize = 4096;
+
+/// The tables of parts, open for writing.
+pub(super) struct PartTables<'a> {
+    parts: Table<'a, u64, &'static [u8]>,
+    copies: Table<'a, u64, &'static [u8]>,
+}
+
+impl<'a> PartTables<'a> {
+    pub(super) fn open(transaction: &'a WriteTransaction) -> Result<Self, redb::Error> {
+        Ok(Self {
+            parts: transaction.open_table(PARTS)?,
+            copies: transaction.open_table(PARTS_COPY)?,
+        })
+    }
+
+    /// Adds the row of a part and returns the bytes that it takes.
+    pub(super) fn insert(&mut self, number: u64, row: &[u8]) -> Result<u64, redb::Error> {
+        self.parts.insert(number, row)?;
+        if row.len() <= COPIED_BYTES {
+            self.copies.insert(number, row)?;
+        }
+        Ok(row.len() as u64)
+    }
+
+    /// Removes a part and returns its row.
+    fn remove(&mut self, number: u64) -> Result<Option<Vec<u8>>, redb::Error> {
+        // Stores of older formats have no copy.
+        self.copies.remove(number)?;
+        let row = self.parts.remove(number)?;
+        Ok(row.map(|row| row.value().to_vec()))
+    }
+}
 
 /// How often parts are referred to.
 pub(super) type Uses = HashMap<u64, u32, RandomState>;
@@ -55,7 +88,7 @@ impl Parts {
     pub(super) fn release(
         &mut self,
         packed: &[u8],
-        table: &mut PartsTable<'_>,
+        table: &mut PartTables<'_>,
     ) -> Result<u64, redb::Error> {
         let mut unused = Vec::new();
         let mut freed = 0;
@@ -65,8 +98,8 @@ impl Parts {
             let Some(row) = table.remove(number)? else {
                 return Err(missing(number));
             };
-            let part = PartRow::decode(number, row.value()).ok_or_else(|| missing(number))?;
-            freed += row.value().len() as u64;
+            let part = PartRow::decode(number, &row).ok_or_else(|| missing(number))?;
+            freed += row.len() as u64;
             self.discount(part, &mut unused)?;
         }
         Ok(freed)
@@ -94,9 +127,9 @@ impl Parts {
     }
 
     /// Removes the parts that nothing uses, which is so after the log was lost.
-    pub(super) fn sweep(&mut self, table: &mut PartsTable<'_>) -> Result<(), redb::Error> {
+    pub(super) fn sweep(&mut self, table: &mut PartTables<'_>) -> Result<(), redb::Error> {
         let mut numbers = Vec::new();
-        for row in table.iter()? {
+        for row in table.parts.iter()? {
             numbers.push(row?.0.value());
         }
         // Later parts use earlier ones, never the other way round.
@@ -106,7 +139,7 @@ impl Parts {
             }
             self.packer.forget(number);
             if let Some(row) = table.remove(number)? {
-                let part = PartRow::decode(number, row.value()).ok_or_else(|| missing(number))?;
+                let part = PartRow::decode(number, &row).ok_or_else(|| missing(number))?;
                 self.discount(part, &mut Vec::new())?;
             }
         }

@@ -3,11 +3,13 @@
 //! `revision of the first write`, then for every write `id, parts that are new, row of the object`,
 //! each behind its length. A deletion has no row.
 
+use windlass_core::{Doc, Env};
+
 use super::Write;
 use super::log::Frame;
 use super::parts::Parts;
 use super::row::{Id, ObjectRow, take};
-use crate::EventKind;
+use crate::{EncryptionKeys, Entry, EventKind, Resource, StoreOptions, seal};
 
 /// A write of a commit.
 #[derive(Debug, PartialEq, Eq)]
@@ -20,8 +22,39 @@ pub(super) struct Logged<'a> {
     pub(super) row: Option<&'a [u8]>,
 }
 
+/// Encrypts the documents of some resources.
+#[derive(Debug)]
+pub(super) struct Sealer {
+    pub(super) keys: EncryptionKeys,
+    pub(super) resources: Vec<Resource>,
+    pub(super) env: Env,
+}
+
+impl Sealer {
+    /// Encrypts what is written, if the options say so.
+    pub(super) fn new(options: &StoreOptions) -> Option<Self> {
+        options.encryption.clone().map(|keys| Self {
+            keys,
+            resources: options.encrypted_resources.clone(),
+            env: options.env.clone(),
+        })
+    }
+
+    /// The encrypted document; `None` if its resource is not encrypted.
+    fn seal(&self, resource: &Resource, id: &Id, entry: &Entry) -> Option<Doc> {
+        let is_meant = self.resources.contains(resource);
+        let context = || seal::context(id.as_str(), entry.revision);
+        is_meant.then(|| self.keys.seal(&self.env, &context(), entry.doc()))
+    }
+}
+
 /// Puts writes, whose revisions follow one another, into a frame.
-pub(super) fn encode(writes: &[Write], parts: &mut Parts, row: &mut Vec<u8>) -> Frame {
+pub(super) fn encode(
+    writes: &[Write],
+    parts: &mut Parts,
+    row: &mut Vec<u8>,
+    sealer: Option<&Sealer>,
+) -> Frame {
     let mut frame = Frame::new();
     let out = frame.content_mut();
     let first = writes.first().map_or(0, |write| write.event.revision());
@@ -37,7 +70,9 @@ pub(super) fn encode(writes: &[Write], parts: &mut Parts, row: &mut Vec<u8>) -> 
             continue;
         }
         let expiry = write.expiry.map(|expiry| expiry.wall_micros);
-        let pack = |row: &mut Vec<u8>| parts.pack(event.entry.doc(), row);
+        let sealed = sealer.and_then(|sealer| sealer.seal(&write.resource, &id, &event.entry));
+        let document = sealed.as_ref().unwrap_or_else(|| event.entry.doc());
+        let pack = |row: &mut Vec<u8>| parts.pack(document, row);
         let packed = ObjectRow::encode(row, &id, event.revision(), expiry, pack);
         let fresh = parts.keep(packed);
         out.extend(length(fresh.len()));
@@ -105,7 +140,7 @@ mod tests {
     use windlass_core::{Key, doc};
 
     use super::*;
-    use crate::{Entry, Event, Resource};
+    use crate::Event;
 
     fn write(kind: EventKind, revision: u64) -> Write {
         let object = doc!({ "metadata": { "name": "web" }, "spec": { "a": [1, 2, 3] } });
@@ -121,7 +156,7 @@ mod tests {
     #[test]
     fn commits_read_back_as_written_and_no_prefix_does() {
         let writes = [write(EventKind::Put, 7), write(EventKind::Delete, 8)];
-        let frame = encode(&writes, &mut Parts::default(), &mut Vec::new());
+        let frame = encode(&writes, &mut Parts::default(), &mut Vec::new(), None);
         let content = frame.content();
         assert_eq!(revisions(content), Some((7, 2)));
         let read = decode(content).unwrap();

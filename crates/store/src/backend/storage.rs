@@ -45,6 +45,20 @@ impl Files {
             source,
         };
         Found::in_directory(&directory)?.check()?;
+        let files = Self::raw(&directory)?;
+        directory.sync().map_err(fail)?;
+        Ok(Self {
+            directory: Some(directory),
+            ..files
+        })
+    }
+
+    /// The files of a directory, whatever they hold.
+    pub(super) fn raw(directory: &Directory) -> Result<Self, OpenError> {
+        let fail = |source| OpenError::Directory {
+            dir: directory.path().to_owned(),
+            source,
+        };
         let tables = directory.file(TABLES_FILE).map_err(fail)?;
         let measured = tables.try_clone().map_err(fail)?;
         let log = [
@@ -52,13 +66,12 @@ impl Files {
             directory.file(FILES[1]).map_err(fail)?,
         ];
         let state = directory.file(STATE_FILE).map_err(fail)?;
-        directory.sync().map_err(fail)?;
         Ok(Self {
             tables: Storage::File(FileBackend::new(tables).map_err(engine)?),
             tables_len: Box::new(move || DiskFile::len(&measured)),
             log: log.map(|file| Arc::new(file) as Arc<dyn DiskFile>),
             state: Arc::new(state),
-            directory: Some(directory),
+            directory: None,
         })
     }
 

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use redb::{Database, ReadableTable, Table, TableDefinition, WriteTransaction};
 
 use super::log::Frame;
-use super::parts::{Parts, PartsTable};
+use super::parts::{PartTables, Parts};
 use super::record::{self, Logged};
 use super::row::{LogRow, ObjectRow, PartRow};
 use crate::{DiskError, OpenError};
@@ -24,6 +24,9 @@ pub(super) const OLDEST_FORMAT: u64 = 2;
 pub(super) const OBJECTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("objects");
 /// Number of a part that objects share to its row.
 pub(super) const PARTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("parts");
+/// A second copy of the parts that are short enough: many objects use one, and damage to a page
+/// must not cost all of them. Read by repairs alone.
+pub(super) const PARTS_COPY: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("parts-copy");
 /// Revision of an event to its row.
 pub(super) const LOG: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("log");
 /// Numbers about the whole store.
@@ -231,7 +234,7 @@ impl Counts {
 struct Open<'a> {
     objects: Table<'a, &'static str, &'static [u8]>,
     log: Table<'a, u64, &'static [u8]>,
-    parts: PartsTable<'a>,
+    parts: PartTables<'a>,
 }
 
 impl<'a> Open<'a> {
@@ -239,7 +242,7 @@ impl<'a> Open<'a> {
         Ok(Self {
             objects: transaction.open_table(OBJECTS)?,
             log: transaction.open_table(LOG)?,
-            parts: transaction.open_table(PARTS)?,
+            parts: PartTables::open(transaction)?,
         })
     }
 }
@@ -273,8 +276,7 @@ fn put_write(
 ) -> Result<(), redb::Error> {
     for (number, part) in &write.parts {
         PartRow::encode(scratch, *number, part);
-        counts.object_bytes += scratch.len() as u64;
-        tables.parts.insert(*number, scratch.as_slice())?;
+        counts.object_bytes += tables.parts.insert(*number, scratch)?;
     }
     let replaced = match write.row {
         Some(row) => tables.objects.insert(write.id, row)?,

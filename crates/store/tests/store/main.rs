@@ -2,10 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod backup;
 mod budgets;
 mod closing;
 mod crash;
 mod damage;
+mod encryption;
 mod expiry;
 mod full;
 mod kill;
@@ -13,6 +15,7 @@ mod missing;
 mod model;
 mod parts;
 mod reopened;
+mod repair;
 mod sim_disk;
 mod snapshots;
 mod support;
