@@ -58,7 +58,13 @@ fn health(server: &Server, endpoint: &str, check: &str, query: &Query) -> Option
     let storage = server.inner().storage.health();
     // A server whose disk failed still reads, and a restart would not help: it is alive, not ready.
     let is_stored = storage.is_ok() || endpoint == "livez";
-    let checks = [("ping", true), ("store", is_stored)];
+    // A full disk passes; until then objects are read and deleted.
+    let has_space = server.inner().storage.space().is_ok() || endpoint == "livez";
+    let checks = [
+        ("ping", true),
+        ("store", is_stored),
+        ("disk-space", has_space),
+    ];
     if !check.is_empty() {
         let (_, is_ok) = checks.into_iter().find(|(name, _)| *name == check)?;
         return Some(verdict(

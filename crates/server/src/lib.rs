@@ -73,7 +73,8 @@ pub use certs::{CertificateError, Certificates, Identity};
 pub use kubeconfig::kubeconfig;
 pub use listen::{Listening, ServeError, serve};
 pub use private_file::{
-    make_directory, write as write_private_file, write_at_start as write_private_file_at_start,
+    make_directory, read_key as read_key_file, write as write_private_file,
+    write_at_start as write_private_file_at_start,
 };
 pub use rest::{DocWatch, Given, WatchDocs, WatchEvent};
 pub use server::{InProcess, Server, ServerError, ServerOptions};

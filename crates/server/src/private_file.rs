@@ -41,7 +41,7 @@ pub(crate) fn create_key(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// Reads a key file; `None` if it does not exist. A key that every user could read or that others
 /// could have written is refused; one that its group may read is warned of.
-pub(crate) fn read_key(path: &Path) -> io::Result<Option<Vec<u8>>> {
+pub fn read_key(path: &Path) -> io::Result<Option<Vec<u8>>> {
     match fs::read(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         read => {

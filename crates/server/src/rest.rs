@@ -293,6 +293,11 @@ pub(crate) fn write_failed(error: WriteError<Status>) -> Status {
         WriteError::ReadOnly(error) => {
             Status::unavailable(format!("storage is read-only: {error}"))
         }
+        // Nothing was written. Upstream's text and code; its store says it the same way.
+        WriteError::Quota { .. } => Status::plain("etcdserver: mvcc: database space exceeded"),
+        WriteError::Full(error) => Status::unavailable(format!(
+            "no space is left on the disk of the store; free some or delete objects: {error}"
+        )),
         WriteError::Closed => Status::unavailable("the server is shutting down"),
         // The client must not take this for a refusal: the write may be there after a restart.
         WriteError::Unknown(error) => Status::timeout(&format!("the write may be lost: {error}")),

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use tower::Service;
 use windlass_atlas::apply::Creations;
 use windlass_core::{Doc, Env, Time};
-use windlass_store::{Durability, OpenError, Store, StoreOptions};
+use windlass_store::{Durability, EncryptionKeys, OpenError, Store, StoreOptions};
 
 use crate::admission::Admission;
 use crate::allocate::Allocator;
@@ -54,6 +54,11 @@ pub struct ServerOptions {
     pub admin_token: Option<String>,
     /// Events that are kept per resource for watches and past lists, if not as many as usual.
     pub history_limit: Option<usize>,
+    /// Bytes of objects and history that the store may hold, if not as many as usual (8 GiB).
+    /// Beyond, objects can only be deleted.
+    pub quota_bytes: Option<u64>,
+    /// Keys that Secrets are encrypted with on the disk; they are stored in plain text if absent.
+    pub encryption: Option<EncryptionKeys>,
     /// The rules of admission that lean on controllers; none unless asked for.
     pub admission: Admission,
     /// Time, randomness and ids.
@@ -167,6 +172,8 @@ impl ServerOptions {
         StoreOptions {
             durability: self.durability,
             history_limit: self.history_limit.unwrap_or(store.history_limit),
+            quota_bytes: self.quota_bytes.unwrap_or(store.quota_bytes),
+            encryption: self.encryption.clone(),
             companions: KEY_FILES,
             ..store
         }
@@ -189,6 +196,8 @@ impl ServerOptions {
             durability: Durability::Full,
             admin_token: None,
             history_limit: None,
+            quota_bytes: None,
+            encryption: None,
             admission: Admission::default(),
             env,
         }
@@ -251,11 +260,23 @@ impl Server {
             watches: Arc::default(),
             pages: Pages::default(),
         }));
-        bootstrap::run(&server)
-            .await
-            .map_err(ServerError::Bootstrap)?;
-        crd::load(&server).await.map_err(ServerError::Bootstrap)?;
+        server.0.storage.log_trouble();
+        let made = bootstrap::run(&server).await;
+        server.start_anyway(made)?;
+        let loaded = crd::load(&server).await;
+        server.start_anyway(loaded)?;
         Ok(server)
+    }
+
+    /// A store that takes no objects can be read, and deleted from, all the same.
+    fn start_anyway(&self, made: Result<(), Status>) -> Result<(), ServerError> {
+        match made {
+            Err(error) if self.0.storage.trouble().is_some() => {
+                tracing::warn!(%error, "what every cluster has is not complete");
+                Ok(())
+            }
+            made => made.map_err(ServerError::Bootstrap),
+        }
     }
 
     /// The token with which the administrator is known. Whoever has it may do everything.
@@ -308,6 +329,7 @@ impl Server {
         let server = self.clone();
         Box::pin(async move {
             server.0.storage.sweep().await;
+            server.0.storage.log_trouble();
             // A server whose disk fails still reads.
             if let Err(error) = bootstrap::restore(&server).await {
                 tracing::warn!(%error, "what every cluster has is not complete");

@@ -6,6 +6,7 @@ mod settle;
 use std::ops::Deref;
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use windlass_core::{Doc, Key};
 use windlass_store::{Resource as Shelf, Snapshot, Store, WriteError};
 
@@ -21,6 +22,8 @@ pub(crate) struct Storage {
     grants: Arc<GrantIndex>,
     queue: Arc<WriteQueue>,
     pods: Arc<PodIndex>,
+    /// The trouble that was logged last.
+    logged: Arc<Mutex<Option<String>>>,
 }
 
 impl Storage {
@@ -30,6 +33,7 @@ impl Storage {
             grants: Arc::default(),
             queue: Arc::default(),
             pods: Arc::default(),
+            logged: Arc::default(),
         }
     }
 
@@ -41,6 +45,42 @@ impl Storage {
     /// The pods by node.
     pub(crate) fn pods(&self) -> &PodIndex {
         &self.pods
+    }
+
+    /// The reason why the store takes no objects, if it takes none.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        if let Err(error) = self.store.health() {
+            return Some(format!(
+                "the store is read-only until it is restarted: {error}"
+            ));
+        }
+        if let Err(error) = self.store.space() {
+            return Some(format!(
+                "objects can only be deleted until there is space on the disk: {error}"
+            ));
+        }
+        let stats = self.store.stats();
+        let (used, quota) = (stats.used_bytes, stats.quota_bytes);
+        let is_over = used > 0 && used >= quota;
+        is_over.then(|| {
+            format!(
+                "objects can only be deleted until the store holds less than its quota of {quota} \
+                 bytes, or has a larger one (--quota-backend-bytes)"
+            )
+        })
+    }
+
+    /// Logs trouble once when it begins, and once when it is over.
+    pub(crate) fn log_trouble(&self) {
+        let now = self.trouble();
+        let mut logged = self.logged.lock();
+        match (&*logged, &now) {
+            (None, Some(trouble)) => tracing::error!("{trouble}"),
+            (Some(_), None) => tracing::info!("the store takes objects again"),
+            // The same trouble in other words, or none.
+            _ => {}
+        }
+        *logged = now;
     }
 
     /// One object in its stored form; the namespace is empty for cluster scope.

@@ -166,6 +166,24 @@ impl Page {
         let name = "apiserver_storage_size_bytes";
         self.head(name, "gauge", "Size of the storage file in bytes.");
         self.row(name, "storage_cluster_id=\"windlass-0\"", stats.disk_bytes);
+        let name = "windlass_store_used_bytes";
+        let help = "Bytes of objects and history in the storage files, which the quota limits.";
+        self.head(name, "gauge", help);
+        self.row(name, "", stats.used_bytes);
+        let name = "windlass_store_quota_bytes";
+        self.head(
+            name,
+            "gauge",
+            "Bytes of objects and history that may be stored.",
+        );
+        self.row(name, "", stats.quota_bytes);
+        let name = "windlass_store_history_bytes";
+        self.head(
+            name,
+            "gauge",
+            "Bytes of memory held for watches that are behind.",
+        );
+        self.row(name, "", stats.history_bytes);
         let name = "windlass_store_revision";
         self.head(name, "gauge", "Newest revision.");
         self.row(name, "", stats.revision);

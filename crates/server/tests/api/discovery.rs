@@ -131,7 +131,10 @@ async fn health_is_reported_in_upstreams_words() {
         assert_eq!(api.get(path).await.expect(200).text, "ok");
     }
     let verbose = api.get("/readyz?verbose").await.expect(200).text;
-    assert_eq!(verbose, "[+]ping ok\n[+]store ok\nreadyz check passed\n");
+    assert_eq!(
+        verbose,
+        "[+]ping ok\n[+]store ok\n[+]disk-space ok\nreadyz check passed\n"
+    );
     api.get("/readyz/unknown").await.expect(404);
     let version = api.get("/version").await.expect(200);
     assert_eq!(version.str_at("/minor"), "36");

@@ -20,6 +20,7 @@ mod restored;
 mod rights;
 mod security;
 mod size;
+mod storage;
 mod subresources;
 mod support;
 mod tls;
