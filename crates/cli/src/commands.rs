@@ -1,7 +1,8 @@
-//! Commands that are a client of a cluster, whichever it is.
+//! Commands that are a client of a cluster, whichever it is, and those for its data directory.
 
 mod apply;
 mod connect;
+mod data;
 mod delete;
 mod describe;
 mod events;
@@ -16,6 +17,7 @@ mod why;
 
 pub(crate) use apply::Arguments as Apply;
 pub(crate) use connect::explain_config;
+pub(crate) use data::{Backup, CheckArguments as Check, Restore, read_keys};
 pub(crate) use delete::Arguments as Delete;
 pub(crate) use describe::Arguments as Describe;
 pub(crate) use events::Arguments as Events;

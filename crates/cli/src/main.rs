@@ -61,6 +61,12 @@ enum Command {
     Why(commands::Why),
     /// Shows the versions of this program and of the server.
     Version(commands::Version),
+    /// Writes all objects and keys of a data directory into one file.
+    Backup(commands::Backup),
+    /// Makes a data directory of a backup.
+    Restore(commands::Restore),
+    /// Verifies the objects of a data directory, and saves what is sound if some are not.
+    Check(commands::Check),
     /// Prints a script that completes commands in a shell.
     Completion {
         /// The shell.
@@ -105,6 +111,9 @@ fn run(command: Command) -> anyhow::Result<()> {
         }
         Command::Status(arguments) => arguments.status(),
         Command::Down(arguments) => arguments.down(),
+        Command::Backup(arguments) => arguments.run(),
+        Command::Restore(arguments) => arguments.run(),
+        Command::Check(arguments) => arguments.run(),
         // It starts its own logs, as its flags say.
         Command::Controllers(arguments) => controllers::run(&arguments),
         Command::Completion { shell } => {

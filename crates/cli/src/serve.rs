@@ -13,6 +13,7 @@ use windlass_server::{
 };
 use windlass_store::OpenError;
 
+use crate::commands;
 use crate::held::Held;
 use crate::merge;
 
@@ -58,6 +59,18 @@ pub(crate) struct ServeArguments {
         default_value_t = Durability::Full
     )]
     durability: Durability,
+    /// Bytes of objects and history that may be stored; beyond, objects can only be deleted.
+    #[arg(
+        long,
+        env = "WINDLASS_QUOTA_BACKEND_BYTES",
+        value_name = "BYTES",
+        default_value_t = 8 << 30
+    )]
+    quota_backend_bytes: u64,
+    /// Encrypt Secrets on the disk with the first key in this file; all keys in it decrypt. A key
+    /// is 32 random bytes in base64, one on each line.
+    #[arg(long, env = "WINDLASS_ENCRYPTION_KEY", value_name = "FILE")]
+    encryption_key: Option<PathBuf>,
 }
 
 /// What a write waits for.
@@ -95,7 +108,7 @@ impl ServeArguments {
         windlass_server::make_directory(&self.data)
             .with_context(|| format!("cannot use data directory {}", self.data.display()))?;
         let mut held = Held::take(&self.data)?;
-        let mut options = self.options(&env);
+        let mut options = self.options(&env)?;
         let prepared = options.prepare();
         prepared.map_err(|error| self.explain_open(error))?;
         let mut hosts = self.hosts.clone();
@@ -119,8 +132,13 @@ impl ServeArguments {
         let path = self.kubeconfig.clone();
         let path = path.unwrap_or_else(|| self.data.join("kubeconfig"));
         let text = kubeconfig(&url, &certificates, server.admin_token());
-        windlass_server::write_private_file_at_start(&path, text.as_bytes())
-            .with_context(|| format!("cannot write {}", path.display()))?;
+        match windlass_server::write_private_file_at_start(&path, text.as_bytes()) {
+            // What is stored can be read all the same.
+            Err(error) if error.kind() == ErrorKind::StorageFull => {
+                tracing::error!(%error, "the kubeconfig {} is not up to date", path.display());
+            }
+            written => written.with_context(|| format!("cannot write {}", path.display()))?,
+        }
         if self.merge {
             merge::into_own(&text)?;
         }
@@ -149,7 +167,7 @@ impl ServeArguments {
         anyhow::Error::new(error).context(hint)
     }
 
-    fn options(&self, env: &Env) -> ServerOptions {
+    fn options(&self, env: &Env) -> anyhow::Result<ServerOptions> {
         let mut options = match self.memory {
             true => ServerOptions::memory(env.clone()),
             false => ServerOptions::directory(env.clone(), &self.data),
@@ -158,7 +176,10 @@ impl ServeArguments {
             Durability::Full => windlass_store::Durability::Full,
             Durability::None => windlass_store::Durability::None,
         };
-        options
+        options.quota_bytes = Some(self.quota_backend_bytes);
+        let keys = self.encryption_key.as_deref().map(commands::read_keys);
+        options.encryption = keys.transpose()?;
+        Ok(options)
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod commands;
 mod common;
+mod data;
 mod errors;
 #[cfg(unix)]
 mod terminal;
