@@ -28,7 +28,7 @@ use config::{FlowConfig, FlowObjects};
 use level::LevelSeat;
 use schema::{Distinguisher, Schema};
 use stats::Counted;
-pub(crate) use stats::{FlowStats, Rejection, WAIT_BOUNDS, Waits};
+pub(crate) use stats::{FlowStats, Rejection, WAIT_BOUNDS, WaitHistogram};
 
 use crate::auth::User;
 use crate::body::Body;
@@ -38,7 +38,7 @@ use crate::respond;
 use crate::status::Status;
 use crate::storage::Storage;
 
-/// When a request that was refused may come again.
+/// The delay after which a refused request may come again.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 const GROUP: &str = "flowcontrol.apiserver.k8s.io";
@@ -59,7 +59,7 @@ pub(crate) struct Flow {
 #[derive(Debug)]
 pub(crate) struct FlowRequest {
     schema: Arc<Schema>,
-    /// What tells its flow from others of the schema.
+    /// The flow: its name among those of the schema.
     flow: String,
     seats: usize,
     sort: RequestSort,
@@ -182,7 +182,7 @@ impl Flow {
         Ok(response)
     }
 
-    /// How many requests are in flight that only read, and that may write.
+    /// Requests in flight that only read, and that may write.
     pub(crate) fn in_flight(&self) -> (usize, usize) {
         let load = |count: &AtomicUsize| count.load(Ordering::Relaxed);
         (load(&self.reads), load(&self.writes))

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 
 use crate::request::{ResourcePath, Target, Verb};
 
-pub(crate) use connections::{ConnectionMetrics, Ended, Shed};
+pub(crate) use connections::{ConnectionMetrics, EndReason, ShedReason};
 pub(crate) use text::page;
 
 /// Upper bounds of the durations that are told apart, in seconds: upstream's.

@@ -12,7 +12,7 @@ use tokio::time::{Instant, timeout};
 use super::queue::{FairQueues, Position, deal};
 use super::stats::Rejection;
 
-/// How long a request waits for a seat at most, upstream's: a quarter of the time it may take.
+/// The longest wait for a seat, upstream's: a quarter of the time that a request may take.
 pub(super) const WAIT_LIMIT: Duration = Duration::from_secs(15);
 /// Requests that wait in one level, however its queues are configured.
 pub(super) const WAITING_LIMIT: usize = 6_400;
@@ -77,7 +77,7 @@ pub(super) struct SeatExchange {
 pub(super) struct LevelSeat {
     level: Arc<Level>,
     width: usize,
-    /// The queue that the request waited in, and when it was served.
+    /// The queue that the request waited in, and the time at which it was served.
     queued: Option<(usize, Instant)>,
 }
 
@@ -91,7 +91,7 @@ struct Ticket {
 }
 
 impl SeatLimits {
-    /// What a level with so many seats in use adds to the exchange.
+    /// The part of a level with so many seats in use in the exchange.
     fn spare(&self, executing: usize) -> isize {
         let signed = |count: usize| isize::try_from(count).unwrap_or(isize::MAX);
         match self.nominal.checked_sub(executing) {

@@ -22,7 +22,7 @@ pub(super) struct Schema {
     pub(super) rules: Vec<FlowRule>,
 }
 
-/// What tells the flows of a schema apart.
+/// The property of requests that tells the flows of a schema apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Distinguisher {
     Nothing,

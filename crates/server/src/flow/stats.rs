@@ -36,14 +36,14 @@ pub(crate) struct FlowStats {
     pub(super) executing: AtomicI64,
     pub(super) executing_seats: AtomicI64,
     /// Requests that waited and ran.
-    waits: Mutex<Waits>,
+    waits: Mutex<WaitHistogram>,
     /// Requests that waited and were refused.
-    vain_waits: Mutex<Waits>,
+    vain_waits: Mutex<WaitHistogram>,
 }
 
 /// A histogram of waits that are longer than nothing.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Waits {
+pub(crate) struct WaitHistogram {
     pub(crate) buckets: [u64; WAIT_BOUNDS.len()],
     pub(crate) count: u64,
     pub(crate) seconds: f64,
@@ -119,13 +119,13 @@ impl FlowStats {
         (requests, self.executing_seats.load(Ordering::Relaxed))
     }
 
-    /// Waits of requests that ran, and of those that were refused.
-    pub(crate) fn waits(&self) -> (Waits, Waits) {
+    /// WaitHistogram of requests that ran, and of those that were refused.
+    pub(crate) fn waits(&self) -> (WaitHistogram, WaitHistogram) {
         (*self.waits.lock(), *self.vain_waits.lock())
     }
 }
 
-impl Waits {
+impl WaitHistogram {
     fn note(&mut self, seconds: f64) {
         if let Some(at) = WAIT_BOUNDS.iter().position(|bound| seconds <= *bound) {
             self.buckets[at] += 1;

@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,15 +22,14 @@ use super::connections::{Member, Peer};
 use super::progress::{Overdue, PERIOD, SentBody};
 use crate::auth::{User, certificate_user};
 use crate::body::arriving;
-use crate::metrics::Ended;
+use crate::metrics::EndReason;
 use crate::server::Server;
 use crate::work::WorkPool;
 use crate::{compress, flow, respond};
 
-/// How long a client may take to finish the TLS handshake.
+/// The deadline of the TLS handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a client may take to send the headers of an HTTP/1.1 request, from the end of the one
-/// before: upstream's.
+/// The deadline of the headers of an HTTP/1.1 request, from the end of the one before: upstream's.
 const HEADERS_TIMEOUT: Duration = Duration::from_secs(32);
 /// Requests at a time on one HTTP/2 connection, upstream's. Each watch is one.
 pub(super) const STREAMS_LIMIT: u32 = 250;
@@ -38,13 +39,15 @@ const HEADER_BYTES_LIMIT: usize = 64 << 10;
 const STREAM_WINDOW_BYTES: u32 = 256 << 10;
 /// The same for all streams of a connection.
 const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
+/// Bytes of one answer that wait for the socket.
+const SEND_BUFFER_BYTES: usize = 128 << 10;
 /// Streams that a client has opened and reset before the server has looked at them.
 const RESET_STREAMS_LIMIT: usize = 20;
 /// Streams that the server itself has reset, for what the client did wrong on them.
 const ERROR_STREAMS_LIMIT: usize = 1024;
-/// How often an HTTP/2 client is asked for a sign of life.
+/// The period in which an HTTP/2 client is asked for a sign of life.
 const PING_PERIOD: Duration = Duration::from_secs(30);
-/// How long it may take to give one.
+/// The deadline of that sign.
 const PING_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The parts of a server that one connection needs.
@@ -86,7 +89,7 @@ impl ConnectionContext {
                     .inner()
                     .metrics
                     .connections
-                    .ended(Ended::Handshake);
+                    .ended(EndReason::Handshake);
                 return;
             }
         };
@@ -102,7 +105,7 @@ impl ConnectionContext {
 
     /// Serves the requests of a connection.
     pub(super) async fn serve<S>(
-        mut self,
+        self,
         stream: S,
         version: Version,
         user: Option<User>,
@@ -128,7 +131,21 @@ impl ConnectionContext {
         });
         let builder = builder(version);
         let connection = builder.serve_connection(TokioIo::new(stream), service);
-        let mut connection = std::pin::pin!(connection);
+        let connection = std::pin::pin!(connection);
+        let end = |connection: Pin<&mut _>| auto::Connection::graceful_shutdown(connection);
+        self.supervise(connection, end, &member.0).await;
+    }
+
+    /// Drives a connection until it ends, has to make way, or a deadline passes.
+    async fn supervise<C, E>(
+        mut self,
+        mut connection: Pin<&mut C>,
+        end: impl Fn(Pin<&mut C>),
+        peer: &Peer,
+    ) where
+        C: Future<Output = Result<(), E>>,
+        E: std::fmt::Display,
+    {
         let mut looks = interval_at(Instant::now() + PERIOD, PERIOD);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         // A connection that was told to end has until the next look.
@@ -142,25 +159,21 @@ impl ConnectionContext {
                     }
                     return;
                 }
-                () = member.0.until_shed() => return,
+                () = peer.until_shed() => return,
                 _ = self.shutdown.wait_for(|ends| *ends), if !is_shutdown => {
                     is_shutdown = true;
-                    connection.as_mut().graceful_shutdown();
+                    end(connection.as_mut());
                 }
-                _ = looks.tick() => {
-                    let overdue = member.0.progress.look();
-                    match overdue {
-                        None => {}
-                        Some(Overdue::Idle) if !is_ending => {
-                            is_ending = true;
-                            connection.as_mut().graceful_shutdown();
-                            self.server.inner().metrics.connections.ended(Ended::Idle);
-                        }
-                        Some(Overdue::Idle) => return,
-                        Some(Overdue::Unread) => {
-                            self.server.inner().metrics.connections.ended(Ended::Unread);
-                            return;
-                        }
+                _ = looks.tick() => match peer.progress.look() {
+                    None => {}
+                    Some(Overdue::Idle) if !is_ending => {
+                        is_ending = true;
+                        end(connection.as_mut());
+                        self.server.inner().metrics.connections.ended(EndReason::Idle);
+                    }
+                    Some(Overdue::Idle) => return,
+                    Some(Overdue::Unread) => {
+                        return self.server.inner().metrics.connections.ended(EndReason::Unread);
                     }
                 }
             }
@@ -182,6 +195,7 @@ fn builder(version: Version) -> auto::Builder<TokioExecutor> {
         .max_header_list_size(HEADER_BYTES_LIMIT as u32)
         .initial_stream_window_size(STREAM_WINDOW_BYTES)
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+        .max_send_buf_size(SEND_BUFFER_BYTES)
         .max_pending_accept_reset_streams(RESET_STREAMS_LIMIT)
         .max_local_error_reset_streams(ERROR_STREAMS_LIMIT)
         .keep_alive_interval(PING_PERIOD)

@@ -9,14 +9,14 @@
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::progress::Progress;
 use crate::auth::{MASTERS, User};
-use crate::metrics::{ConnectionMetrics, Shed};
+use crate::metrics::{ConnectionMetrics, ShedReason};
 
 /// Connections that have shown no credentials.
 pub(super) const UNAUTHENTICATED_LIMIT: usize = 1024;
@@ -36,6 +36,8 @@ const AUTHENTICATED: &str = "system:authenticated";
 #[derive(Debug)]
 pub(super) struct Connections {
     pools: Mutex<Pools>,
+    /// Bytes of answers that are not sent yet.
+    unread: Arc<AtomicUsize>,
     metrics: Arc<ConnectionMetrics>,
 }
 
@@ -68,8 +70,11 @@ pub(super) struct Member(pub(super) Arc<Peer>);
 
 impl Connections {
     pub(super) fn new(metrics: Arc<ConnectionMetrics>) -> Arc<Self> {
-        let pools = Mutex::default();
-        Arc::new(Self { pools, metrics })
+        Arc::new(Self {
+            pools: Mutex::default(),
+            unread: Arc::default(),
+            metrics,
+        })
     }
 
     /// Takes a new connection in. Another one may end for it.
@@ -78,9 +83,9 @@ impl Connections {
         let mut pools = self.pools.lock();
         let of_address = pools.addresses.get(&address).copied().unwrap_or(0);
         if of_address >= ADDRESS_LIMIT {
-            self.shed(&mut pools, Some(address), Shed::Address);
+            self.shed(&mut pools, Some(address), ShedReason::Address);
         } else if pools.unauthenticated.len() >= UNAUTHENTICATED_LIMIT {
-            self.shed(&mut pools, None, Shed::Total);
+            self.shed(&mut pools, None, ShedReason::Total);
         }
         let id = pools.next;
         pools.next += 1;
@@ -91,7 +96,7 @@ impl Connections {
             user: Mutex::default(),
             is_authenticated: AtomicBool::new(false),
             shed: Notify::new(),
-            progress: Arc::default(),
+            progress: Arc::new(Progress::new(&self.unread)),
         });
         pools.unauthenticated.insert(id, Arc::clone(&peer));
         *pools.addresses.entry(address).or_default() += 1;
@@ -101,11 +106,11 @@ impl Connections {
 
     /// Ends one unauthenticated connection because the process has no descriptors left.
     pub(super) fn shed_for_descriptors(&self) {
-        self.shed(&mut self.pools.lock(), None, Shed::Descriptors);
+        self.shed(&mut self.pools.lock(), None, ShedReason::Descriptors);
     }
 
     /// Ends the oldest unauthenticated connection of an address or of all, an idle one first.
-    fn shed(&self, pools: &mut Pools, address: Option<IpAddr>, why: Shed) {
+    fn shed(&self, pools: &mut Pools, address: Option<IpAddr>, why: ShedReason) {
         let of_address = |peer: &&Arc<Peer>| address.is_none_or(|known| peer.address == known);
         let mut all = pools.unauthenticated.values().filter(of_address);
         let mut idle = pools.unauthenticated.values().filter(of_address);

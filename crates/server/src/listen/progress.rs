@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 
 use crate::body::Body;
 
-/// How often the progress of a connection is looked at.
+/// The period in which the progress of a connection is looked at.
 pub(super) const PERIOD: Duration = Duration::from_secs(10);
 /// Periods without a request after which a connection ends: 90 seconds, as with upstream.
 pub(super) const IDLE_PERIODS: u32 = 9;
@@ -26,7 +26,11 @@ const PIECE_BYTES: usize = 16 << 10;
 const SMALL_BYTES: usize = 4 << 10;
 /// Bytes of unread answers on one connection with which it gets no further ones.
 const UNREAD_BYTES_LIMIT: usize = 16 << 20;
-/// How many answers are noted before those that ended are forgotten.
+/// Bytes of unread answers on all connections.
+const UNREAD_TOTAL_LIMIT: usize = 256 << 20;
+/// Bytes of unread answers that a connection may have even then.
+const UNREAD_BYTES_RESERVE: usize = 1 << 20;
+/// Answers that are noted before those that ended are forgotten.
 const ANSWERS_NOTED: usize = 512;
 
 /// The progress of one connection.
@@ -40,6 +44,8 @@ pub(super) struct Progress {
     running: AtomicUsize,
     /// Bytes of answers that are known as a whole and not sent yet.
     unread: AtomicUsize,
+    /// The same of all connections.
+    total_unread: Arc<AtomicUsize>,
     answers: Mutex<Vec<Weak<Answer>>>,
     seen: Mutex<Seen>,
 }
@@ -74,6 +80,14 @@ struct Answer {
 pub(super) struct Running(Arc<Progress>);
 
 impl Progress {
+    /// The progress of a connection, one of all whose unread bytes are counted together.
+    pub(super) fn new(total_unread: &Arc<AtomicUsize>) -> Self {
+        Self {
+            total_unread: Arc::clone(total_unread),
+            ..Self::default()
+        }
+    }
+
     /// Notes a request.
     pub(super) fn begin(self: &Arc<Self>) -> Running {
         self.requests.fetch_add(1, Ordering::Relaxed);
@@ -88,7 +102,9 @@ impl Progress {
 
     /// Returns true if the client reads so little that it gets no further answers.
     pub(super) fn is_full(&self) -> bool {
-        self.unread.load(Ordering::Relaxed) > UNREAD_BYTES_LIMIT
+        let unread = self.unread.load(Ordering::Relaxed);
+        let total = self.total_unread.load(Ordering::Relaxed);
+        unread > UNREAD_BYTES_LIMIT || (unread > UNREAD_BYTES_RESERVE && total > UNREAD_TOTAL_LIMIT)
     }
 
     /// Ends a period, and says if the connection has to end.
@@ -159,6 +175,7 @@ impl SentBody {
         let is_small = size.is_some_and(|size| size <= SMALL_BYTES as u64);
         let answer = (!is_small).then(|| running.0.follow());
         running.0.unread.fetch_add(unread, Ordering::Relaxed);
+        running.0.total_unread.fetch_add(unread, Ordering::Relaxed);
         Self {
             body,
             rest: Bytes::new(),
@@ -193,6 +210,9 @@ impl Drop for SentBody {
     fn drop(&mut self) {
         let progress = &self.running.0;
         progress.unread.fetch_sub(self.unread, Ordering::Relaxed);
+        progress
+            .total_unread
+            .fetch_sub(self.unread, Ordering::Relaxed);
     }
 }
 

@@ -288,3 +288,54 @@ async fn a_connection_that_has_to_make_way_ends_at_once() {
     listener.connections.shed_for_descriptors();
     assert_eq!(until_closed(&mut client).await, Duration::ZERO);
 }
+
+#[tokio::test(start_paused = true)]
+async fn requests_that_are_reset_at_once_leave_nothing_running() {
+    let listener = Listener::new().await;
+    let (mut sender, _done) = listener.http2(1 << 16).await;
+    for _ in 0..2000 {
+        let watch = get(&format!("{CONFIG_MAPS}?watch=1&timeoutSeconds=3600"));
+        if sender.ready().await.is_err() {
+            // The server has had enough of it.
+            break;
+        }
+        // Answered or not, it is given up.
+        tokio::select! {
+            biased;
+            _ = sender.send_request(watch) => {}
+            () = tokio::task::yield_now() => {}
+        }
+    }
+    let (mut other, _done) = listener.http2(1 << 16).await;
+    let answer = other.send_request(get("/version")).await.unwrap();
+    assert_eq!(answer.status(), 200);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(listener.open_watches(), 0.0);
+    assert_eq!(listener.context.server.in_flight(), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_reads_nothing_gets_no_further_answers() {
+    let listener = Listener::new().await;
+    let object = doc!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": { "name": "large", "namespace": "default" },
+        "data": { "k": ("x".repeat(1 << 20)) }
+    });
+    listener.context.server.import(&object).await.unwrap();
+    let (mut sender, _done) = listener.http2(1024).await;
+    let path = format!("{CONFIG_MAPS}/large");
+    let mut unread = Vec::new();
+    for _ in 0..20 {
+        unread.push(sender.send_request(get(&path)).await.unwrap());
+    }
+    let codes: Vec<u16> = unread
+        .iter()
+        .map(|answer| answer.status().as_u16())
+        .collect();
+    assert_eq!((codes[0], codes[19]), (200, 429), "{codes:?}");
+    drop(unread);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let answer = sender.send_request(get(&path)).await.unwrap();
+    assert_eq!(answer.status(), 200, "what is given up does not count");
+}

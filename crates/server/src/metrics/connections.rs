@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 /// Reasons to end one connection for another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shed {
+pub(crate) enum ShedReason {
     /// Its address had too many.
     Address,
     /// There were too many unauthenticated ones.
@@ -15,7 +15,7 @@ pub(crate) enum Shed {
 
 /// Deadlines that end a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ended {
+pub(crate) enum EndReason {
     /// The TLS handshake took too long.
     Handshake,
     /// No request came.
@@ -24,9 +24,9 @@ pub(crate) enum Ended {
     Unread,
 }
 
-/// Labels of [`Shed`], in order.
+/// Labels of [`ShedReason`], in order.
 const SHED: [&str; 3] = ["address", "total", "descriptors"];
-/// Labels of [`Ended`], in order.
+/// Labels of [`EndReason`], in order.
 const ENDED: [&str; 3] = ["handshake", "idle", "unread"];
 
 /// The figures of all connections.
@@ -60,12 +60,12 @@ impl ConnectionMetrics {
     }
 
     /// Counts a connection that ended for another one.
-    pub(crate) fn shed(&self, why: Shed) {
+    pub(crate) fn shed(&self, why: ShedReason) {
         self.shed[why as usize].fetch_add(1, Ordering::Relaxed);
     }
 
     /// Counts a connection that a deadline ended.
-    pub(crate) fn ended(&self, why: Ended) {
+    pub(crate) fn ended(&self, why: EndReason) {
         self.ended[why as usize].fetch_add(1, Ordering::Relaxed);
     }
 

@@ -1,7 +1,7 @@
 //! Figures of priority and fairness, under upstream's names.
 
 use super::text::Page;
-use crate::flow::{Flow, SchemaReport, WAIT_BOUNDS, Waits};
+use crate::flow::{Flow, SchemaReport, WAIT_BOUNDS, WaitHistogram};
 
 /// A figure of a flow schema: its name, sort and help, and its value.
 type SchemaFigure = (
@@ -92,7 +92,7 @@ fn waits(page: &mut Page, schemas: &[SchemaReport]) {
 }
 
 /// Waits, with those that waited for nothing in a bucket of their own.
-fn histogram(page: &mut Page, name: &str, labels: &str, at_once: u64, waits: &Waits) {
+fn histogram(page: &mut Page, name: &str, labels: &str, at_once: u64, waits: &WaitHistogram) {
     let bucket = format!("{name}_bucket");
     page.row(&bucket, &format!("{labels},le=\"0\""), at_once);
     let mut below = at_once;
