@@ -222,7 +222,7 @@ impl Arrival {
         }
     }
 
-    /// When the next byte must have arrived.
+    /// The time by which the next byte must have arrived.
     fn deadline(&self) -> Instant {
         let received = u32::try_from(self.received).unwrap_or(u32::MAX);
         let earned = Duration::from_secs(1) * (received / BODY_BYTES_PER_SECOND);

@@ -58,7 +58,7 @@ async fn start(
     tasks
 }
 
-/// How long a request waits that itself takes no time; nothing if it is refused.
+/// The wait of a request that itself takes no time; `None` if it is refused.
 async fn wait_of(server: &Server, user: &User, method: &Method, path: &str) -> Option<Duration> {
     let before = Instant::now();
     let request = classify(server, user, method, path);
