@@ -54,11 +54,12 @@ fn main() -> ExitCode {
     match run(target, seed, |_| used().as_secs() < options.seconds) {
         Ok(report) => {
             println!(
-                "{}: {} inputs, {} accepted, {:.1} CPU seconds, seed {seed}",
+                "{}: {} inputs, {} accepted, {:.1} CPU seconds, seed {seed}, work {:.1} % of its limit",
                 target.name,
                 report.inputs,
                 report.accepted,
-                used().as_secs_f64()
+                used().as_secs_f64(),
+                work::peak_permille() as f64 / 10.0
             );
             ExitCode::SUCCESS
         }

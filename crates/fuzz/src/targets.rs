@@ -56,15 +56,15 @@ macro_rules! targets {
 
 targets! {
     json json POD_WORDS 4000;
-    yaml yaml YAML_WORDS 4000;
+    yaml yaml YAML_WORDS 3000;
     protobuf protobuf POD_WORDS 20000;
     packed packed POD_WORDS 6000;
     merge_patch merge_patch POD_WORDS 10000;
     json_patch json_patch POINTER_WORDS 10000;
-    strategic_merge_patch strategic_merge_patch POD_WORDS 10000;
-    server_side_apply server_side_apply POD_WORDS 3000;
-    field_set field_set FIELD_WORDS 10000;
-    canonical_form json POD_WORDS 10000;
+    strategic_merge_patch strategic_merge_patch POD_WORDS 5000;
+    server_side_apply server_side_apply POD_WORDS 2000;
+    field_set field_set FIELD_WORDS 7000;
+    canonical_form json POD_WORDS 6000;
     label_selector label_selector SELECTOR_WORDS 20000;
     field_selector field_selector SELECTOR_WORDS 20000;
     quantity quantity QUANTITY_WORDS 20000;
@@ -80,5 +80,5 @@ targets! {
     store_recovery store_recovery NO_WORDS 40;
     request_target request_target TARGET_WORDS 1000;
     request_headers request_headers HEADER_WORDS 1000;
-    request_body request_body BODY_WORDS 500;
+    request_body request_body BODY_WORDS 300;
 }

@@ -32,9 +32,14 @@ pub fn server_side_apply(data: &[u8]) -> Outcome {
         let (Ok(first), Ok(second)) = (first, second) else {
             return Outcome::Refused;
         };
-        // The Go types leave out empty keys of items, and read null as empty, so that the item is another one when it is
-        // applied again. Defaults, which come after this, give such keys a value.
-        let is_empty = |value: &Value| value.as_str() == Some("") || value.is_null();
+        // The Go types leave out empty keys of items, and read null and absent ones as empty, so that
+        // the item is another one when it is applied again. Validation refuses such items.
+        let is_empty = |value: &Value| match value {
+            Value::Null => true,
+            Value::String(text) => text.is_empty(),
+            Value::Array(items) => items.iter().any(has_no_key),
+            _ => false,
+        };
         if [&first, &second]
             .iter()
             .any(|doc| model::any(&model::plain(doc), &is_empty))
@@ -81,6 +86,24 @@ pub fn server_side_apply(data: &[u8]) -> Outcome {
         );
         Outcome::Accepted
     })
+}
+
+/// Returns true for an item that has none of the keys of a pod's lists.
+fn has_no_key(item: &Value) -> bool {
+    let keys = [
+        "name",
+        "containerPort",
+        "mountPath",
+        "devicePath",
+        "uid",
+        "ip",
+        "key",
+        "topologyKey",
+        "type",
+        "resourceName",
+    ];
+    item.as_object()
+        .is_some_and(|item| keys.iter().all(|key| !item.contains_key(*key)))
 }
 
 /// Labels are strings: everything else about them was refused.

@@ -28,7 +28,9 @@ pub fn kubeconfig(data: &[u8]) -> Outcome {
         let outcome = load(text);
         assert_eq!(load(text), outcome, "deterministic");
         let docs = Doc::parse_yaml(text).unwrap_or_default();
-        if let ([doc], Ok(_)) = (&docs[..], &outcome) {
+        // A key of YAML has no more than 1024 characters where JSON writes it.
+        let has_short_keys = data.len() < 1024;
+        if let ([doc], Ok(_), true) = (&docs[..], &outcome, has_short_keys) {
             let json = String::from_utf8(doc.to_json()).expect("JSON is UTF-8");
             assert_eq!(load(&json), outcome, "as JSON");
         }

@@ -192,12 +192,8 @@ fn is_quantity(text: &str) -> bool {
     let digits = &unsigned[..unsigned.len() - number.len()];
     let points = digits.matches('.').count();
     let has_digits = digits.bytes().any(|byte| byte.is_ascii_digit());
-    let is_exponent = |text: &str| {
-        let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
-        // Go reads the exponent as a number of 64 bits.
-        let is_short = digits.trim_start_matches('0').len() <= 18;
-        !digits.is_empty() && is_short && digits.bytes().all(|byte| byte.is_ascii_digit())
-    };
+    // Go reads the exponent as a number of 64 bits.
+    let is_exponent = |text: &str| text.parse::<i64>().is_ok();
     let suffixes = [
         "", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei",
     ];

@@ -373,3 +373,27 @@ async fn what_is_not_there_is_not_found() {
     let page = api.get("/nowhere").await.expect(404);
     assert_eq!(page.text, "404 page not found\n");
 }
+
+#[tokio::test]
+async fn a_revision_may_have_leading_zeros_and_no_more_than_64_bits() {
+    let api = with_five().await;
+    for padded in ["00", "000"] {
+        let target = format!("{CONFIG_MAPS}?resourceVersion={padded}&limit=1");
+        assert_eq!(api.get(&target).await.expect(200).names().len(), 5);
+    }
+    let revision = api.get(CONFIG_MAPS).await.revision();
+    let padded = format!("{CONFIG_MAPS}?resourceVersion=00{revision}&resourceVersionMatch=Exact");
+    assert_eq!(api.get(&padded).await.expect(200).revision(), revision);
+    for (text, why) in [
+        ("18446744073709551616", "value out of range"),
+        ("1x", "invalid syntax"),
+        ("0x1", "invalid syntax"),
+        ("-1", "invalid syntax"),
+    ] {
+        let answer = api
+            .get(&format!("{CONFIG_MAPS}?resourceVersion={text}"))
+            .await;
+        let message = answer.str_at("/message");
+        assert!(message.ends_with(why), "{text}: {message}");
+    }
+}
