@@ -27,7 +27,7 @@ impl Doc {
     pub fn parse_yaml(text: &str) -> Result<Vec<Self>, YamlError> {
         let docs: Vec<Self> =
             serde_saphyr::from_multiple(text).map_err(|error| YamlError::of(&error))?;
-        Ok(docs.into_iter().filter(|doc| !doc.is_null()).collect())
+        Ok(without_empty(docs))
     }
 
     /// Reads every document of a YAML text in which keys may stand twice: the last value counts,
@@ -35,8 +35,8 @@ impl Doc {
     pub fn parse_yaml_with_duplicates(
         text: &str,
     ) -> Result<(Vec<Self>, Vec<YamlDuplicate>), YamlError> {
-        let refused = match Self::parse_yaml(text) {
-            Ok(docs) => return Ok((docs, Vec::new())),
+        let refused = match serde_saphyr::from_multiple::<Self>(text) {
+            Ok(docs) => return Ok((without_empty(docs), Vec::new())),
             Err(refused) => refused,
         };
         // To read it again is worth the time only if keys that stand twice are what is wrong.
@@ -48,16 +48,30 @@ impl Doc {
         let found = serde_saphyr::from_multiple_with_options::<Duplicates>(text, options());
         // What is wrong in other ways as well is refused as usual.
         let (Ok(docs), Ok(found)) = (docs, found) else {
-            return Err(refused);
+            return Err(YamlError::of(&refused));
         };
-        let docs = docs.into_iter().filter(|doc| !doc.is_null()).collect();
-        Ok((docs, found.into_iter().flat_map(|found| found.0).collect()))
+        let found: Vec<_> = found.into_iter().flat_map(|found| found.0).collect();
+        if !found.is_empty() {
+            return Ok((without_empty(docs), found));
+        }
+        // Of keys that are whole numbers the library shows only the last: 1 and +1 are one key.
+        match refused.without_snippet() {
+            serde_saphyr::Error::DuplicateMappingKey { key, location } => {
+                let (line, key) = (location.line(), key.clone().unwrap_or_default());
+                Ok((without_empty(docs), vec![YamlDuplicate { line, key }]))
+            }
+            _ => Err(YamlError::of(&refused)),
+        }
     }
 
     /// The document as YAML.
     pub fn to_yaml(&self) -> Result<String, YamlError> {
         serde_saphyr::to_string(self).map_err(|error| YamlError::of(&error))
     }
+}
+
+fn without_empty(docs: Vec<Doc>) -> Vec<Doc> {
+    docs.into_iter().filter(|doc| !doc.is_null()).collect()
 }
 
 impl YamlError {
@@ -152,6 +166,20 @@ mod tests {
             .map(|duplicate| (duplicate.line, duplicate.key.as_str()))
             .collect();
         assert_eq!(found, [(6, "x"), (10, "e"), (5, "l"), (11, "k")]);
+    }
+
+    #[test]
+    fn numbers_that_stand_twice_as_keys_are_named_too() {
+        for (text, key) in [
+            ("a: 1\n31: x\n31: y\n", "31"),
+            ("{1: x, +1: y}", "+1"),
+            ("{0x1f, 31: y}", "31"),
+        ] {
+            let (docs, duplicates) = Doc::parse_yaml_with_duplicates(text).unwrap();
+            let names: Vec<&str> = duplicates.iter().map(|one| one.key.as_str()).collect();
+            assert_eq!(names, [key], "{text}");
+            assert_eq!(docs.len(), 1);
+        }
     }
 
     #[test]
