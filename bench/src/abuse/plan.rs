@@ -188,11 +188,17 @@ impl Planner<'_> {
 
     /// Requests whose bodies stop after a few bytes, or never begin.
     fn half_bodies(&self) -> anyhow::Result<Plan> {
+        // A stranger may read this, and nothing else that has to wait for a body.
+        let readable = match self.abuser {
+            Abuser::User => CONFIGMAPS,
+            Abuser::Stranger => "/version",
+        };
         let whole = bodies::value('x', 1_000);
         let mut holds = Vec::new();
         for method in ["POST", "GET", "PATCH", "DELETE"] {
             let path = match method {
-                "POST" | "GET" => CONFIGMAPS.to_owned(),
+                "GET" => readable.to_owned(),
+                "POST" => CONFIGMAPS.to_owned(),
                 _ => format!("{CONFIGMAPS}/{}", own(0)),
             };
             let request = self.request([method, &path, MERGE], &whole)?;
@@ -201,8 +207,8 @@ impl Planner<'_> {
                 holds.push(Hold::new(Opening::Tls, Arc::clone(&half)));
             }
         }
-        for method in ["GET", "POST"] {
-            let mut requests = Requests::new(self.target, method, CONFIGMAPS, Some(1_000));
+        for (method, path) in [("GET", readable), ("POST", CONFIGMAPS)] {
+            let mut requests = Requests::new(self.target, method, path, Some(1_000));
             for _ in 0..HALF_STREAMS {
                 requests.open();
             }

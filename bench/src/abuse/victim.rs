@@ -3,12 +3,16 @@
 //! A request is due whether or not earlier ones were answered, and its time begins when it is due,
 //! so a server that stalls is charged for every request that waits. Connections are made before
 //! the abuser comes. One that is lost is made again by the next request that needs it, in its time.
+//!
+//! The process has priority where that is allowed, as if it had a machine of its own: the delay of
+//! the server is measured, and not that of the meter.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use rustix::process::setpriority_process;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use windlass_bench::contest::{self, Numbers};
@@ -31,8 +35,14 @@ const FAILED_MS: f64 = 60_000.0;
 /// Time between two looks at a server that is to become quiet.
 const PROBE_PERIOD: Duration = Duration::from_millis(500);
 
+/// The priority of this process; lower is more.
+const NICENESS: i32 = -10;
+
 /// Obeys lines of input, each with a line of figures: `connect`, `measure SECONDS` and `probe`.
 pub(super) fn run() -> anyhow::Result<()> {
+    if let Err(error) = setpriority_process(None, NICENESS) {
+        eprintln!("the victim has no priority, so its own delays count too: {error}");
+    }
     block_on(async {
         let target = Target::from_environment()?;
         let (reads, patches) = (Connections::new(&target), Connections::new(&target));
@@ -146,12 +156,12 @@ async fn measure(
             patching.spawn(async move { connections.send("PATCH", body.as_bytes()).await });
         }
     }
-    let mut numbers = summary("get", reading.join_all().await);
-    numbers.extend(summary("patch", patching.join_all().await));
+    let mut numbers = summary("get", &reading.join_all().await);
+    numbers.extend(summary("patch", &patching.join_all().await));
     Ok(numbers)
 }
 
-fn summary(name: &str, outcomes: Vec<Outcome>) -> Numbers {
+fn summary(name: &str, outcomes: &[Outcome]) -> Numbers {
     let count = |meant: Outcome| outcomes.iter().filter(|one| **one == meant).count() as f64;
     let (limited, timed_out) = (count(Outcome::Limited), count(Outcome::TimedOut));
     let failed = limited + timed_out + count(Outcome::Failed);

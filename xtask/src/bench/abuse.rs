@@ -46,8 +46,9 @@ pub(crate) fn run(words: &[&str]) -> anyhow::Result<Report> {
         "abuse",
         &[
             "the victim reads a ConfigMap 100 times and patches it 40 times per second, on 32",
-            "connections made beforehand; each attack is another user's, in another namespace, or",
-            "a stranger's; all on this machine, every write synced to the disk",
+            "connections made beforehand, as a process with priority if that is allowed; the abuser is",
+            "another user with rights in another namespace, or a stranger; all on this machine, every",
+            "write synced to the disk",
             "get, patch: p99 of the victim under the attack, divided by the quiet one (median of 3);",
             "times in ms; a request that fails (429 too) or takes 10 s is `failed` and counts as 60 s",
             "cores: CPU of the abuser itself; sent, 2xx, 429, lost: its requests and connections",
@@ -200,7 +201,7 @@ impl Bout {
 struct Worst {
     get: f64,
     patch: f64,
-    /// The attack with the larger one of both.
+    /// The attack with the largest of both; of several the first.
     name: String,
 }
 
@@ -209,6 +210,7 @@ fn worst(rows: &[(String, Numbers)]) -> Option<Worst> {
     let both = |numbers: &Numbers| of(numbers, "get_ratio").max(of(numbers, "patch_ratio"));
     let (name, _) = rows
         .iter()
+        .rev()
         .max_by(|(_, a), (_, b)| both(a).total_cmp(&both(b)))?;
     let largest = |ratio: &str| {
         let ratios = rows.iter().map(|(_, numbers)| of(numbers, ratio));
@@ -232,7 +234,7 @@ mod tests {
             let ratios = ratios.map(|(name, ratio)| (name.to_owned(), ratio));
             (name.to_owned(), Numbers::from(ratios))
         };
-        let rows = [row("a", 2.0, 1.0), row("b", 1.0, 3.0), row("c", 1.5, 1.5)];
+        let rows = [row("a", 2.0, 1.0), row("b", 1.0, 3.0), row("c", 1.5, 3.0)];
         let worst = worst(&rows).unwrap();
         assert_eq!((worst.get, worst.patch), (2.0, 3.0));
         assert_eq!(worst.name, "b");

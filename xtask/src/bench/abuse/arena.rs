@@ -34,7 +34,7 @@ impl Contestant {
 /// Ends its server when it is dropped.
 enum Server {
     Windlass { _started: Started },
-    RealStack { _started: ControlPlane },
+    RealStack { _started: Box<ControlPlane> },
 }
 
 /// A running server and its victim.
@@ -66,7 +66,8 @@ impl Arena {
                 let pids = started.pids();
                 let pids = pids.apiserver.into_iter().chain([pids.etcd]).collect();
                 let kubeconfig = started.kubeconfig().to_string_lossy().into_owned();
-                (Server::RealStack { _started: started }, pids, kubeconfig)
+                let _started = Box::new(started);
+                (Server::RealStack { _started }, pids, kubeconfig)
             }
         };
         measure(command(
