@@ -40,9 +40,10 @@ impl Doc {
             Err(refused) => refused,
         };
         // To read it again is worth the time only if keys that stand twice are what is wrong.
-        if !refused.0.contains("duplicate mapping key") {
-            return Err(refused);
-        }
+        let serde_saphyr::Error::DuplicateMappingKey { key, location } = refused.without_snippet()
+        else {
+            return Err(YamlError::of(&refused));
+        };
         let options = || serde_saphyr::options! { duplicate_keys: DuplicateKeyPolicy::LastWins };
         let docs = serde_saphyr::from_multiple_with_options::<Self>(text, options());
         let found = serde_saphyr::from_multiple_with_options::<Duplicates>(text, options());
@@ -55,13 +56,8 @@ impl Doc {
             return Ok((without_empty(docs), found));
         }
         // Of keys that are whole numbers the library shows only the last: 1 and +1 are one key.
-        match refused.without_snippet() {
-            serde_saphyr::Error::DuplicateMappingKey { key, location } => {
-                let (line, key) = (location.line(), key.clone().unwrap_or_default());
-                Ok((without_empty(docs), vec![YamlDuplicate { line, key }]))
-            }
-            _ => Err(YamlError::of(&refused)),
-        }
+        let (line, key) = (location.line(), key.clone().unwrap_or_default());
+        Ok((without_empty(docs), vec![YamlDuplicate { line, key }]))
     }
 
     /// The document as YAML.
