@@ -113,7 +113,7 @@ pub(crate) fn cases() -> Vec<Case> {
             "deep conflicts",
             GADGETS,
             Some(deep_list("1", 500 << 10)),
-            deep_list("2", 3 << 20),
+            deep_list("2", whole),
         )),
         apply(
             "own keys that go",
@@ -213,7 +213,7 @@ pub(crate) fn cases() -> Vec<Case> {
             "many fields far down",
             GADGETS,
             Some(deep_list("1", 500 << 10)),
-            deep_list("2", 3 << 20),
+            deep_list("2", whole),
         ),
         apply(
             "finalizers",

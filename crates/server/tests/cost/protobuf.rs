@@ -3,7 +3,7 @@
 use windlass_atlas::ProtobufEncoder;
 use windlass_core::Doc;
 
-use crate::shapes::{filled, filled_to};
+use crate::shapes::filled_to;
 use crate::support::{BODY_BYTES, CONFIG_MAPS, Case, PODS};
 
 fn make(name: &'static str, list: &str, body: Vec<u8>) -> Case {
@@ -53,7 +53,7 @@ pub(crate) fn cases() -> Vec<Case> {
         let open = format!(
             r#"{{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"a"}},"spec":{{{open}"#
         );
-        encoded(&filled(&open, part, &format!("{close}}}}}")))
+        encoded(&filled_to(1 << 20, &open, part, &format!("{close}}}}}")))
     };
     let container = |n: usize| format!(r#"{{"name":"c{n}","image":"i"}}"#);
     let data = |part: &dyn Fn(usize) -> String| {
