@@ -167,8 +167,7 @@ impl Page {
         self.head(name, "gauge", "Size of the storage file in bytes.");
         self.row(name, "storage_cluster_id=\"windlass-0\"", stats.disk_bytes);
         let name = "windlass_store_used_bytes";
-        let help = "Bytes of objects and history in the storage files, which the quota limits.";
-        self.head(name, "gauge", help);
+        self.head(name, "gauge", "Bytes of stored objects and history.");
         self.row(name, "", stats.used_bytes);
         let name = "windlass_store_quota_bytes";
         self.head(
