@@ -7,6 +7,7 @@
 mod limits;
 mod namespace;
 mod node;
+mod node_restriction;
 mod priority;
 mod protection;
 mod quota;
@@ -71,6 +72,7 @@ impl Request<'_> {
 /// Fills in what follows from other objects, or refuses a new object because of them.
 pub(crate) async fn create(request: &Request<'_>, object: Doc) -> Result<Doc, Status> {
     namespace::check(request, &object)?;
+    node_restriction::check_create(request, &object)?;
     if request.is_of("", "pods") {
         let pod = limits::default_pod(request, object);
         let pod = service_account::admit(request, pod).await?;
@@ -86,20 +88,37 @@ pub(crate) async fn create(request: &Request<'_>, object: Doc) -> Result<Doc, St
     Ok(protection::admit(request, object))
 }
 
-/// Fills in what an update left out.
-pub(crate) fn update(request: &Request<'_>, object: Doc, old: &Doc) -> Doc {
+/// Fills in what an update left out, or refuses it because of its author.
+pub(crate) fn update(request: &Request<'_>, object: Doc, old: &Doc) -> Result<Doc, Status> {
+    node_restriction::check_update(request, &object, old)?;
     if request.is_of("", "pods") {
-        return tolerations::admit(priority::keep(object, old));
+        return Ok(tolerations::admit(priority::keep(object, old)));
     }
-    object
+    Ok(object)
 }
 
-/// Fills in what an update of a part left out.
-pub(crate) fn update_part(request: &Request<'_>, object: Doc, old: &Doc) -> Doc {
+/// Fills in what an update of a part left out, or refuses it because of its author.
+pub(crate) fn update_part(request: &Request<'_>, object: Doc, old: &Doc) -> Result<Doc, Status> {
+    node_restriction::check_update(request, &object, old)?;
     if request.is_of(signing::GROUP, signing::PLURAL) {
-        return signing::date(request, &object, old);
+        return Ok(signing::date(request, &object, old));
     }
-    object
+    Ok(object)
+}
+
+/// Refuses a deletion because of its author.
+pub(crate) fn delete(request: &Request<'_>, object: &Doc) -> Result<(), Status> {
+    node_restriction::check_delete(request, object)
+}
+
+/// Refuses an eviction because of its author.
+pub(crate) fn evict(request: &Request<'_>, pod: &Doc) -> Result<(), Status> {
+    node_restriction::check_eviction(request, pod)
+}
+
+/// Refuses a token for a service account because of its author.
+pub(crate) fn token(request: &Request<'_>, account: &str, wanted: &Doc) -> Result<(), Status> {
+    node_restriction::check_token(request, account, wanted)
 }
 
 /// Refuses a valid status, or another part with its own path, because of other objects.

@@ -21,7 +21,7 @@ pub(crate) use bootstrap::objects as bootstrap_objects;
 pub(crate) use escalation::{GrantWrite, check_escalation};
 pub(crate) use grants::GrantIndex;
 pub(crate) use impersonate::effective_user;
-pub(crate) use node::{PodIndex, node_of};
+pub(crate) use node::{PodIndex, node_of, referenced_resource};
 pub(crate) use rbac::Attributes;
 pub(crate) use review::review;
 pub use token::SignerError;

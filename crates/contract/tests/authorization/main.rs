@@ -7,6 +7,7 @@ mod escalation;
 mod impersonation;
 mod matrix;
 mod names;
+mod nodes;
 mod pages;
 mod reviews;
 mod signing;
@@ -27,6 +28,7 @@ cases![
     impersonation,
     signing,
     reviews,
+    nodes,
 ];
 
 async fn verbs(t: &Scope) {
@@ -69,6 +71,10 @@ async fn reviews(t: &Scope) {
     reviews::table().run(t).await;
 }
 
+async fn nodes(t: &Scope) {
+    nodes::table().run(t).await;
+}
+
 #[test]
 fn the_matrix_has_at_least_three_hundred_rows_with_names_of_their_own() {
     let tables = [
@@ -82,6 +88,7 @@ fn the_matrix_has_at_least_three_hundred_rows_with_names_of_their_own() {
         impersonation::table(),
         signing::table(),
         reviews::table(),
+        nodes::table(),
     ];
     for table in &tables {
         let names: std::collections::BTreeSet<&str> = table.names().collect();

@@ -11,6 +11,8 @@ use windlass_core::{Doc, doc};
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     setup: Vec<(String, String)>,
+    /// Reviews whose answer is yes before the first row.
+    known: Vec<Doc>,
     rows: Vec<Row>,
 }
 
@@ -115,6 +117,23 @@ impl Table {
             .with("clusterrolebindings", &binding)
     }
 
+    /// A right in the namespace that a user in a group has to have before the first row: the real
+    /// server learns of pods a moment after they are written.
+    pub(crate) fn known(
+        mut self,
+        (user, group): (&str, &str),
+        verb: &str,
+        resource: &str,
+        name: &str,
+    ) -> Self {
+        self.known.push(
+            doc!({ "spec": { "user": user, "groups": [group], "resourceAttributes": {
+            "namespace": "{ns}", "verb": verb, "resource": resource, "name": name
+        } } }),
+        );
+        self
+    }
+
     /// Some rows.
     pub(crate) fn rows(mut self, rows: impl IntoIterator<Item = Row>) -> Self {
         self.rows.extend(rows);
@@ -132,6 +151,9 @@ impl Table {
             t.made(&fill(t, path), &parse(t, object)).await;
         }
         until_roles_are_known(t).await;
+        for review in &self.known {
+            until_allowed(t, &parse(t, review.to_json())).await;
+        }
         let mut wrong = Vec::new();
         for row in &self.rows {
             let answer = row.send(t).await;
@@ -257,7 +279,7 @@ async fn until_roles_are_known(t: &Scope) {
 }
 
 /// Waits until the answer to a review is yes.
-pub(crate) async fn until_allowed(t: &Scope, review: &Doc) {
+async fn until_allowed(t: &Scope, review: &Doc) {
     for _ in 0..2000 {
         let answer = t.create("subjectaccessreviews", review).await.is(201);
         if *answer.at("/status/allowed") == true {

@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use windlass_core::{Doc, Object, Str, quote};
 use x509_parser::certification_request::X509CertificationRequest;
-use x509_parser::prelude::FromDer;
+use x509_parser::prelude::{FromDer, X509Name};
 
 use super::Request;
 use crate::auth::{Attributes, MASTERS, is_allowed};
@@ -13,6 +13,11 @@ use crate::status::Status;
 
 pub(super) const GROUP: &str = "certificates.k8s.io";
 pub(super) const PLURAL: &str = "certificatesigningrequests";
+/// The signers of certificates for nodes.
+const NODE_SIGNERS: [&str; 2] = [
+    "kubernetes.io/kube-apiserver-client-kubelet",
+    "kubernetes.io/kubelet-serving",
+];
 /// The signer of certificates that this server accepts from clients.
 const CLIENT_SIGNER: &str = "kubernetes.io/kube-apiserver-client";
 
@@ -85,19 +90,54 @@ pub(super) fn check_subject(request: &Request<'_>, object: &Doc) -> Result<(), S
     Ok(())
 }
 
+/// Refuses a node's request for the certificate of another node.
+pub(super) fn check_node_subject(
+    request: &Request<'_>,
+    node: &str,
+    object: &Doc,
+) -> Result<(), Status> {
+    if !NODE_SIGNERS.contains(&object.str_at("/spec/signerName")) {
+        return Ok(());
+    }
+    let Some(names) = subject(object.str_at("/spec/request"), |subject| {
+        let names = subject.iter_common_name();
+        names
+            .map(|it| it.as_str().ok().map(str::to_owned))
+            .collect()
+    }) else {
+        let why = "unable to parse csr: it is not a PKCS #10 request in PEM";
+        return Err(request.forbid(object, why));
+    };
+    let own = format!("system:node:{node}");
+    if names.last() == Some(&own) {
+        return Ok(());
+    }
+    let why = format!("can only create a node CSR with CN={own}");
+    Err(request.forbid(object, &why))
+}
+
 /// The organizations in the subject of a request for a certificate, which is PEM in base64.
 fn organizations(encoded: &str) -> Option<Vec<String>> {
+    subject(encoded, |subject| {
+        let organizations = subject.iter_organization();
+        organizations
+            .map(|it| it.as_str().ok().map(str::to_owned))
+            .collect()
+    })
+}
+
+/// A part of the subject of a request for a certificate.
+fn subject(
+    encoded: &str,
+    part: impl FnOnce(&X509Name<'_>) -> Option<Vec<String>>,
+) -> Option<Vec<String>> {
     let pem = String::from_utf8(BASE64.decode(encoded).ok()?).ok()?;
     let (_, rest) = pem.split_once("-----BEGIN CERTIFICATE REQUEST-----")?;
     let (body, _) = rest.split_once("-----END CERTIFICATE REQUEST-----")?;
     let body: String = body.split_whitespace().collect();
     let der = BASE64.decode(body).ok()?;
     let (_, parsed) = X509CertificationRequest::from_der(&der).ok()?;
-    let subject = &parsed.certification_request_info.subject;
-    let organizations = subject.iter_organization();
-    organizations
-        .map(|it| it.as_str().ok().map(str::to_owned))
-        .collect()
+    part(&parsed.certification_request_info.subject)
 }
 
 /// Refuses a decision about a request by somebody who may not decide for its signer.

@@ -11,6 +11,7 @@ use std::sync::LazyLock;
 use windlass_core::Doc;
 
 pub(crate) use self::pods::PodIndex;
+pub(crate) use self::references::referenced_resource;
 use self::references::{Reference, pod_refers_to, volume_secrets};
 use super::rbac::{Attributes, rule_allows};
 use super::{Decision, User, bootstrap};

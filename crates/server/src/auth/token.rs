@@ -151,6 +151,7 @@ impl Signer {
         }
         let mut user = User::service_account(namespace, account.str_at("/name"));
         account.str_at("/uid").clone_into(&mut user.uid);
+        user.extra = bound_extra(inside, namespace, storage);
         let id = format!("JTI={}", payload.str_at("/jti"));
         user.extra.push((
             "authentication.kubernetes.io/credential-id".to_owned(),
@@ -182,6 +183,39 @@ impl Signer {
         };
         (parse(header)?.str_at("/alg") == "ES256").then(|| parse(payload))?
     }
+}
+
+/// What is known of the use of a token: the pod it is bound to, and the node of that pod.
+fn bound_extra(inside: &Doc, namespace: &str, storage: &Storage) -> Vec<(String, Vec<String>)> {
+    let mut extra = Vec::new();
+    let mut add = |key: &str, value: &str| {
+        if !value.is_empty() {
+            let key = format!("authentication.kubernetes.io/{key}");
+            extra.push((key, vec![value.to_owned()]));
+        }
+    };
+    let node = match inside.get("pod") {
+        Some(pod) => {
+            add("pod-name", pod.str_at("/name"));
+            add("pod-uid", pod.str_at("/uid"));
+            let pod = storage.find("", "pods", namespace, pod.str_at("/name"));
+            pod.map(|pod| pod.str_at("/spec/nodeName").to_owned())
+        }
+        None => inside
+            .get("node")
+            .map(|node| node.str_at("/name").to_owned()),
+    };
+    if let Some(node) = node.filter(|node| !node.is_empty()) {
+        add("node-name", &node);
+        let found = storage.find("", "nodes", "", &node);
+        add(
+            "node-uid",
+            found
+                .map_or(String::new(), |node| node.meta().uid_str().to_owned())
+                .as_str(),
+        );
+    }
+    extra
 }
 
 impl std::fmt::Debug for Signer {

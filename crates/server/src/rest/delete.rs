@@ -8,7 +8,7 @@ use windlass_core::{Doc, GroupResource, Object, Time, doc};
 use windlass_store::{Change, Entry, Outcome};
 
 use super::filter::Filter;
-use super::{Call, list, object};
+use super::{Call, admission, list, object};
 use crate::auth::{MASTERS, User};
 use crate::body::Body;
 use crate::field::{FieldErrors, FieldPath};
@@ -149,6 +149,9 @@ pub(super) async fn delete_one(
     let resource = &call.resource;
     let key = storage::key(namespace, name);
     let now = inner.env.now();
+    if let Some(entry) = inner.storage.get(&resource.shelf, &key) {
+        crate::admission::delete(&admission::request(call), &resource.view(entry.doc()))?;
+    }
     let decide = |current: Option<&Arc<Entry>>| {
         let Some(current) = current else {
             return Err(Status::not_found(&call.group_resource(), name));

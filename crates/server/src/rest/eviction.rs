@@ -9,7 +9,7 @@ use windlass_store::{Change, Entry};
 
 use super::delete::{self, DeleteOptions};
 use super::update::{self, Proposal};
-use super::{Call, object, pod};
+use super::{Call, admission, object, pod};
 use crate::body::Body;
 use crate::field::{FieldErrors, FieldPath};
 use crate::query::{self, FieldValidation};
@@ -44,6 +44,7 @@ pub(super) async fn evict(call: &Call) -> Result<Response<Body>, Status> {
     let mut tries_left = CONFLICT_RETRIES;
     loop {
         let pod = call.find()?;
+        crate::admission::evict(&admission::request(call), &pod)?;
         let options = delete_options(call, given)?;
         // Other writes change neither a uid nor the past: such a conflict stays.
         delete::check_preconditions(call, &pod, &options)?;

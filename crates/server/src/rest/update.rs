@@ -269,8 +269,8 @@ fn decide(
     };
     let request = admission::request(call);
     let tracked = match part {
-        Part::Main => crate::admission::update(&request, tracked, old),
-        Part::Status | Part::Only(_) => crate::admission::update_part(&request, tracked, old),
+        Part::Main => crate::admission::update(&request, tracked, old)?,
+        Part::Status | Part::Only(_) => crate::admission::update_part(&request, tracked, old)?,
         Part::Finalize | Part::Whole => tracked,
     };
     work::check()?;

@@ -148,3 +148,75 @@ pub(super) fn volume_secrets(volume: &Doc) -> Vec<(String, String)> {
     }
     found
 }
+
+/// The resource of an object that a pod refers to, if there is any.
+pub(crate) fn referenced_resource(pod: &Doc) -> Option<&'static str> {
+    if !pod.str_at("/spec/serviceAccountName").is_empty() {
+        return Some("serviceaccounts");
+    }
+    let pulls = pod.at("/spec/imagePullSecrets").items();
+    if !pulls.is_empty() || has_variables(pod, ["secretKeyRef", "secretRef"]) {
+        return Some("secrets");
+    }
+    if has_variables(pod, ["configMapKeyRef", "configMapRef"]) {
+        return Some("configmaps");
+    }
+    if !pod.at("/spec/resourceClaims").items().is_empty() {
+        return Some("resourceclaims");
+    }
+    let volumes = pod.at("/spec/volumes").items().iter();
+    volumes.filter_map(volume_resource).next()
+}
+
+fn has_variables(pod: &Doc, [one, whole]: [&str; 2]) -> bool {
+    let lists = [
+        "/spec/initContainers",
+        "/spec/containers",
+        "/spec/ephemeralContainers",
+    ];
+    let mut containers = lists.iter().flat_map(|list| pod.at(list).items());
+    containers.any(|container| {
+        let mut single = container.at("/env").items().iter();
+        let mut wholes = container.at("/envFrom").items().iter();
+        single.any(|variable| variable.at("/valueFrom").get(one).is_some())
+            || wholes.any(|source| source.get(whole).is_some())
+    })
+}
+
+fn volume_resource(volume: &Doc) -> Option<&'static str> {
+    const DIRECT: &[(&str, &str)] = &[
+        ("configMap", "configmaps"),
+        ("secret", "secrets"),
+        ("csi", "csidrivers (via CSI volumes)"),
+        ("glusterfs", "endpoints (via glusterFS volumes)"),
+        ("persistentVolumeClaim", "persistentvolumeclaims"),
+        (
+            "ephemeral",
+            "persistentvolumeclaims (via ephemeral volumes)",
+        ),
+        ("azureFile", "secrets"),
+    ];
+    const PROJECTED: &[(&str, &str)] = &[
+        ("configMap", "configmaps"),
+        ("secret", "secrets"),
+        (
+            "serviceAccountToken",
+            "serviceaccounts (via projected volumes)",
+        ),
+        ("clusterTrustBundle", "clustertrustbundles"),
+        ("podCertificate", "podcertificates"),
+    ];
+    let named = |source: &Doc, known: &[(&str, &'static str)]| {
+        let mut known = known.iter();
+        let found = known.find(|(key, _)| source.get(key).is_some());
+        found.map(|(_, resource)| *resource)
+    };
+    let has_secret = VOLUME_SECRETS
+        .iter()
+        .any(|pointer| !volume.str_at(pointer).is_empty());
+    if has_secret {
+        return Some("secrets");
+    }
+    let mut sources = volume.at("/projected/sources").items().iter();
+    named(volume, DIRECT).or_else(|| sources.find_map(|source| named(source, PROJECTED)))
+}
