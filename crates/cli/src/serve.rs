@@ -13,6 +13,7 @@ use windlass_server::{
 };
 use windlass_store::OpenError;
 
+use crate::audit::AuditArguments;
 use crate::commands;
 use crate::held::Held;
 use crate::merge;
@@ -71,6 +72,8 @@ pub(crate) struct ServeArguments {
     /// is 32 random bytes in base64, one on each line.
     #[arg(long, env = "WINDLASS_ENCRYPTION_KEY", value_name = "FILE")]
     encryption_key: Option<PathBuf>,
+    #[command(flatten)]
+    audit: AuditArguments,
 }
 
 /// What a write waits for.
@@ -162,6 +165,9 @@ impl ServeArguments {
                  another directory with --data",
                 self.data.display()
             ),
+            ServerError::Audit { .. } => {
+                "choose another file with --audit-log-path, or \"-\" for the standard output".into()
+            }
             _ => format!("data directory {} cannot be used", self.data.display()),
         };
         anyhow::Error::new(error).context(hint)
@@ -179,6 +185,7 @@ impl ServeArguments {
         options.quota_bytes = Some(self.quota_backend_bytes);
         let keys = self.encryption_key.as_deref().map(commands::read_keys);
         options.encryption = keys.transpose()?;
+        options.audit = self.audit.options();
         Ok(options)
     }
 }

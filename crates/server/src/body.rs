@@ -19,6 +19,7 @@ use windlass_core::{Doc, Encoder};
 
 pub(crate) use intake::{BodyIntake, BodyStats};
 
+use crate::audit::Ending;
 use crate::compress::Packer;
 use crate::rest::{DocWatch, ListBody, WatchBody};
 
@@ -87,6 +88,26 @@ impl Body {
     /// A body of events.
     pub(crate) fn watch(watch: WatchBody) -> Self {
         Self(Inner::Watch(Box::new(watch)))
+    }
+
+    /// The object that the body is, if it is one.
+    pub(crate) fn as_doc(&self) -> Option<&Doc> {
+        match &self.0 {
+            Inner::Doc(doc) => Some(doc),
+            _ => None,
+        }
+    }
+
+    /// Returns true if the body is a watch.
+    pub(crate) fn is_watch(&self) -> bool {
+        matches!(&self.0, Inner::Watch(_))
+    }
+
+    /// Keeps something as long as a watch lasts.
+    pub(crate) fn hold(&mut self, ending: Ending) {
+        if let Inner::Watch(watch) = &mut self.0 {
+            watch.hold(ending);
+        }
     }
 
     /// What the body carries, without turning documents into bytes.

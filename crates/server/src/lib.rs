@@ -34,6 +34,7 @@
 
 mod admission;
 mod allocate;
+mod audit;
 mod auth;
 mod body;
 mod bootstrap;
@@ -67,6 +68,7 @@ mod tls;
 mod work;
 
 pub use admission::Admission;
+pub use audit::AuditOptions;
 pub use auth::{SignerError, User};
 pub use body::{Body, Content, DocList};
 pub use certs::{CertificateError, Certificates, Identity};

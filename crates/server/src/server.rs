@@ -21,6 +21,7 @@ use windlass_store::{Durability, EncryptionKeys, OpenError, Store, StoreOptions}
 
 use crate::admission::Admission;
 use crate::allocate::Allocator;
+use crate::audit::{self, Audit, AuditOptions};
 use crate::auth::{self, Attributes, Authenticator, Signer, User};
 use crate::body::{self, Arriving, Body, BodyIntake};
 use crate::flow::Flow;
@@ -61,6 +62,8 @@ pub struct ServerOptions {
     pub encryption: Option<EncryptionKeys>,
     /// The rules of admission that lean on controllers; none unless asked for.
     pub admission: Admission,
+    /// The audit log; none unless asked for.
+    pub audit: Option<AuditOptions>,
     /// Time, randomness and ids.
     pub env: Env,
 }
@@ -81,6 +84,15 @@ pub enum ServerError {
     /// The token of the administrator could not be read or kept.
     #[error("cannot keep the token of the administrator")]
     Token(#[source] std::io::Error),
+    /// The audit log could not be opened.
+    #[error("cannot open the audit log {path}")]
+    Audit {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: std::io::Error,
+    },
     /// The objects that exist from the start could not be made.
     #[error("cannot make the first objects")]
     Bootstrap(#[source] Status),
@@ -118,6 +130,8 @@ pub(crate) struct Inner {
     pub(crate) metrics: Metrics,
     /// When the server was opened.
     pub(crate) started: Time,
+    /// The audit log.
+    pub(crate) audit: Audit,
     /// Bodies of requests.
     pub(crate) bodies: BodyIntake,
     /// Open watches.
@@ -188,6 +202,18 @@ impl ServerOptions {
         Ok(self.store().prepare()?)
     }
 
+    fn open_audit(&self) -> Result<Audit, ServerError> {
+        let failed = |source| ServerError::Audit {
+            path: self
+                .audit
+                .clone()
+                .map(|audit| audit.path)
+                .unwrap_or_default(),
+            source,
+        };
+        Audit::open(self.audit.as_ref(), &self.env).map_err(failed)
+    }
+
     /// A server in memory.
     #[must_use]
     pub fn memory(env: Env) -> Self {
@@ -199,6 +225,7 @@ impl ServerOptions {
             quota_bytes: None,
             encryption: None,
             admission: Admission::default(),
+            audit: None,
             env,
         }
     }
@@ -240,6 +267,7 @@ impl Server {
             signer,
             admin_token,
         } = keys.map_err(no_keys)??;
+        let audit = options.open_audit()?;
         let (store, env) = (store?, options.env);
         let server = Self(Arc::new(Inner {
             registry: Registry::built_in(),
@@ -255,6 +283,7 @@ impl Server {
             authenticator: Authenticator::new(&admin_token, signer),
             admin_token,
             env,
+            audit,
             flow: Flow::default(),
             bodies: BodyIntake::default(),
             watches: Arc::default(),
@@ -340,6 +369,7 @@ impl Server {
     /// Ends all watches and makes everything durable. Blocks until that is done.
     pub fn close(&self) {
         self.0.storage.close();
+        self.0.audit.flush();
     }
 
     pub(crate) fn inner(&self) -> &Inner {
@@ -357,21 +387,24 @@ impl Server {
     }
 
     pub(crate) async fn handle_request(&self, request: Request<Arriving>) -> Response<Body> {
-        let (parts, body) = request.into_parts();
-        let audit_id = parts.headers.get("audit-id").cloned();
+        let (mut parts, body) = request.into_parts();
+        let id = parts.headers.get("audit-id").cloned();
+        let id = id.or_else(|| HeaderValue::from_str(self.0.env.uid().as_str()).ok());
+        let audit = self.0.audit.begin(&mut parts, id.as_ref());
         let before = self.0.env.elapsed();
         let mut labels = Labels::default();
         let answer = CatchPanic(Box::pin(self.answer(parts, body, &mut labels))).await;
         let mut response = answer
             .unwrap_or_else(|| {
                 tracing::error!("a request handler panicked");
+                audit.panicked();
                 Err(Status::internal("the request handler failed"))
             })
             .unwrap_or_else(|status| respond::status(&status));
         let took = self.0.env.elapsed().saturating_sub(before);
         let code = response.status().as_u16();
         self.0.metrics.answered(labels, code, took);
-        let id = audit_id.or_else(|| HeaderValue::from_str(self.0.env.uid().as_str()).ok());
+        audit.completed(&mut response);
         let headers = response.headers_mut();
         if let Some(id) = id {
             headers.insert("audit-id", id);
@@ -399,9 +432,13 @@ impl Server {
         if let Some(peer) = parts.extensions.get::<Arc<Peer>>() {
             peer.authenticated(&user);
         }
+        audit::received(&parts, &user);
         let wanted = Attributes::of(&target).selecting(query.get("fieldSelector"));
         let user = auth::effective_user(user, &parts.headers, &wanted, &self.0.storage)?;
-        auth::check(&user, &wanted, &self.0.storage)?;
+        audit::acts_as(&parts, &user);
+        let allowed = auth::check(&user, &wanted, &self.0.storage);
+        audit::decided(&parts, &user, allowed.is_ok());
+        allowed?;
         let timeout = query
             .timeout()?
             .map_or(REQUEST_TIMEOUT, |asked| asked.min(REQUEST_TIMEOUT));

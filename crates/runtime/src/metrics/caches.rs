@@ -31,6 +31,9 @@ pub(crate) fn register_cache_sizes<'a>(
             entries.get_or_create(&labels).set(size);
         }
     }
-    let help = "Entries of a cache of a controller";
-    registry.register("windlass_cache_entries", help, entries);
+    registry.register(
+        "windlass_cache_entries",
+        "Entries of a cache of a controller",
+        entries,
+    );
 }

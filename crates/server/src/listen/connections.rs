@@ -55,6 +55,8 @@ struct Pools {
 #[derive(Debug)]
 pub(crate) struct Peer {
     id: u64,
+    ip: IpAddr,
+    /// The network that its connections are counted by.
     address: IpAddr,
     connections: Arc<Connections>,
     /// The user of an authenticated connection.
@@ -78,8 +80,8 @@ impl Connections {
     }
 
     /// Takes a new connection in. Another one may end for it.
-    pub(super) fn admit(self: &Arc<Self>, address: IpAddr) -> Member {
-        let address = network(address);
+    pub(super) fn admit(self: &Arc<Self>, ip: IpAddr) -> Member {
+        let address = network(ip);
         let mut pools = self.pools.lock();
         let of_address = pools.addresses.get(&address).copied().unwrap_or(0);
         if of_address >= ADDRESS_LIMIT {
@@ -91,6 +93,7 @@ impl Connections {
         pools.next += 1;
         let peer = Arc::new(Peer {
             id,
+            ip,
             address,
             connections: Arc::clone(self),
             user: Mutex::default(),
@@ -150,6 +153,11 @@ where
 }
 
 impl Peer {
+    /// The address of the client.
+    pub(crate) fn ip(&self) -> IpAddr {
+        self.ip
+    }
+
     /// Notes that a request on the connection, or its certificate, proved who sends it.
     pub(crate) fn authenticated(&self, user: &User) {
         if self.is_authenticated.load(Ordering::Relaxed) || !user.is_in(AUTHENTICATED) {

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use windlass_store::{ResourceStats, Stats};
 
 use super::{ConnectionMetrics, DURATIONS, Labels, Metrics, Requests};
+use crate::audit::Audit;
 use crate::body::BodyStats;
 use crate::health;
 use crate::server::Server;
@@ -24,6 +25,7 @@ pub(crate) fn page(server: &Server) -> String {
     page.watch_slots(inner.watches.counts());
     page.connections(&inner.metrics.connections);
     page.bodies(inner.bodies.stats());
+    page.audit(&inner.audit);
     let stats = inner.storage.stats();
     page.storage(&stats);
     page.caches(&inner.metrics, &stats);
@@ -145,6 +147,25 @@ impl Page {
         self.head(name, "counter", "Requests refused for their body.");
         self.row(name, "reason=\"memory\"", bodies.refused);
         self.row(name, "reason=\"time\"", bodies.late);
+    }
+
+    fn audit(&mut self, audit: &Audit) {
+        let Some(counts) = audit.counts() else { return };
+        let name = "apiserver_audit_event_total";
+        self.head(
+            name,
+            "counter",
+            "Counter of audit events generated and sent to the audit backend.",
+        );
+        self.row(name, "", counts.events.load(Ordering::Relaxed));
+        let name = "apiserver_audit_error_total";
+        self.head(
+            name,
+            "counter",
+            "Counter of audit events that failed to be audited properly.",
+        );
+        let errors = counts.errors.load(Ordering::Relaxed);
+        self.row(name, "plugin=\"log\"", errors);
     }
 
     fn storage(&mut self, stats: &Stats) {

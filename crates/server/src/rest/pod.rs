@@ -5,7 +5,7 @@ use windlass_core::{Doc, Gvk, Time, doc};
 
 use super::fields::Author;
 use super::update::{self, Part, Proposal, Writing};
-use super::{Call, admission, object};
+use super::{Call, object};
 use crate::body::Body;
 use crate::field::{FieldErrors, FieldPath};
 use crate::respond;

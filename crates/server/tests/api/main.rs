@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 mod accounts;
+mod audit;
 mod bad_input;
 mod create;
 mod custom;

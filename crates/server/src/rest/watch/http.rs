@@ -11,6 +11,7 @@ use bytes::Bytes;
 use windlass_core::{AtRevision, Doc, Env, Time, doc};
 
 use super::{Bookmarks, Delivery, DocWatch, Scope, Start, WatchEvent};
+use crate::audit::Ending;
 use crate::body::Body;
 use crate::field::{FieldErrors, FieldPath};
 use crate::metrics::OpenWatch;
@@ -57,6 +58,8 @@ struct HttpWatch {
     is_over: bool,
     /// Counts it as open.
     count: OpenWatch,
+    /// Says when it has ended.
+    ending: Option<Ending>,
 }
 
 /// How events are written.
@@ -157,7 +160,15 @@ impl WatchBody {
             shape,
             is_over: false,
             count,
+            ending: None,
         })))
+    }
+
+    /// Keeps something as long as the watch lasts.
+    pub(crate) fn hold(&mut self, ending: Ending) {
+        if let State::Idle(watch) = &mut self.0 {
+            watch.ending = Some(ending);
+        }
     }
 
     /// The watch for a caller in this process, or a first piece if the form asked for is bytes.

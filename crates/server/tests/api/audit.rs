@@ -1,0 +1,193 @@
+//! The audit log, field by field as `audit.k8s.io/v1` has them.
+
+use std::path::Path;
+
+use bytes::Bytes;
+use http::Method;
+use http_body_util::BodyExt as _;
+use windlass_core::{Doc, Env, doc};
+use windlass_server::{AuditOptions, Server, ServerOptions, User};
+
+use crate::support::{Api, CONFIG_MAPS, config_map, request};
+
+/// A server whose audit log is this file.
+async fn audited(path: &Path) -> Api {
+    let mut options = ServerOptions::memory(Env::seeded(1));
+    options.audit = Some(AuditOptions::new(path));
+    Api::of(Server::open(options).await.unwrap(), User::admin())
+}
+
+/// Closes the server and reads the events about a path.
+fn events(api: &Api, path: &Path, about: &str) -> Vec<Doc> {
+    api.server.close();
+    let text = std::fs::read_to_string(path).unwrap();
+    let events = text
+        .lines()
+        .map(|line| Doc::parse(line.as_bytes()).unwrap());
+    events
+        .filter(|event| event.str_at("/requestURI").starts_with(about))
+        .collect()
+}
+
+fn stages(events: &[Doc]) -> Vec<&str> {
+    events.iter().map(|event| event.str_at("/stage")).collect()
+}
+
+#[tokio::test]
+async fn a_creation_is_told_in_every_field_of_upstream() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("audit.log");
+    let api = audited(&path).await;
+    let mut create = request(
+        Method::POST,
+        CONFIG_MAPS,
+        "application/json",
+        config_map("a").to_json(),
+    );
+    let headers = create.headers_mut();
+    headers.insert("audit-id", "my-own-id".parse().unwrap());
+    headers.insert("user-agent", "test/1".parse().unwrap());
+    headers.insert("x-forwarded-for", "10.0.0.1, 10.0.0.2".parse().unwrap());
+    let answer = api.send(create).await;
+    answer.expect(201);
+    let events = events(&api, &path, CONFIG_MAPS);
+    assert_eq!(stages(&events), ["RequestReceived", "ResponseComplete"]);
+    let now = events[1].str_at("/stageTimestamp").to_owned();
+    let user = doc!({
+        "username": "windlass-admin", "groups": ["system:masters", "system:authenticated"]
+    });
+    let expected = doc!({
+        "kind": "Event", "apiVersion": "audit.k8s.io/v1", "level": "Metadata",
+        "auditID": "my-own-id", "stage": "ResponseComplete",
+        "requestURI": CONFIG_MAPS, "verb": "create",
+        "user": user,
+        "sourceIPs": ["10.0.0.1", "10.0.0.2"], "userAgent": "test/1",
+        "objectRef": {
+            "resource": "configmaps", "namespace": "default", "name": "a", "apiVersion": "v1"
+        },
+        "responseStatus": { "metadata": {}, "code": 201 },
+        "requestReceivedTimestamp": (now.as_str()), "stageTimestamp": (now.as_str()),
+        "annotations": {
+            "authorization.k8s.io/decision": "allow", "authorization.k8s.io/reason": ""
+        }
+    });
+    assert_eq!(events[1], expected, "{}", events[1]);
+    // What is not known yet is not in the first event.
+    for field in ["/responseStatus", "/annotations", "/objectRef/name"] {
+        assert!(events[0].at(field).is_null(), "{field}: {}", events[0]);
+    }
+}
+
+#[tokio::test]
+async fn the_id_of_an_event_is_that_of_the_answer() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("audit.log");
+    let api = audited(&path).await;
+    let answer = api.get("/version").await;
+    let id = answer.headers["audit-id"].to_str().unwrap().to_owned();
+    let events = events(&api, &path, "/version");
+    assert_eq!(events.len(), 2);
+    for event in &events {
+        assert_eq!(event.str_at("/auditID"), id);
+        assert_eq!(event.str_at("/verb"), "get");
+        assert!(event.at("/objectRef").is_null(), "{event}");
+    }
+}
+
+#[tokio::test]
+async fn refusals_say_why_and_impersonation_says_who() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("audit.log");
+    let api = audited(&path).await;
+    let secret = "/api/v1/namespaces/default/secrets/a";
+    let mut get = request(Method::GET, secret, "", Bytes::new());
+    let headers = get.headers_mut();
+    headers.insert("impersonate-user", "jane".parse().unwrap());
+    api.send(get).await.refused(403, "Forbidden");
+    let events = events(&api, &path, secret);
+    assert_eq!(stages(&events), ["RequestReceived", "ResponseComplete"]);
+    assert!(events[0].at("/impersonatedUser").is_null(), "{}", events[0]);
+    let event = &events[1];
+    assert_eq!(event.str_at("/impersonatedUser/username"), "jane");
+    assert_ne!(event.str_at("/user/username"), "jane");
+    assert_eq!(event.at("/responseStatus/code").as_u64(), Some(403));
+    assert_eq!(event.str_at("/responseStatus/reason"), "Forbidden");
+    let message = event.str_at("/responseStatus/message");
+    assert!(message.contains("User \"jane\" cannot get"), "{message}");
+    let decision = event
+        .at("/annotations")
+        .get("authorization.k8s.io/decision");
+    assert_eq!(decision, Some(&"forbid".into()));
+}
+
+#[tokio::test]
+async fn bad_credentials_leave_one_event_without_a_user() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("audit.log");
+    let api = audited(&path).await.asked_by_nobody();
+    let mut get = request(Method::GET, "/api/v1/nodes", "", Bytes::new());
+    let token = "Bearer not-a-token".parse().unwrap();
+    get.headers_mut().insert("authorization", token);
+    api.send(get).await.refused(401, "Unauthorized");
+    let events = events(&api, &path, "/api/v1/nodes");
+    assert_eq!(stages(&events), ["ResponseStarted"]);
+    assert_eq!(events[0].at("/user"), &doc!({}));
+    assert_eq!(events[0].at("/responseStatus/code").as_u64(), Some(401));
+    assert_eq!(
+        events[0].str_at("/responseStatus/message"),
+        "Authentication failed, attempted: bearer"
+    );
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert!(!text.contains("not-a-token"), "a token is in the log");
+}
+
+#[tokio::test]
+async fn a_watch_starts_and_completes_when_its_reader_goes() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("audit.log");
+    let api = audited(&path).await;
+    let watch = format!("{CONFIG_MAPS}?watch=1");
+    let response = api.respond(request(Method::GET, &watch, "", Bytes::new()));
+    let mut body = response.await.into_body();
+    api.post(CONFIG_MAPS, &config_map("a")).await.expect(201);
+    body.frame().await.unwrap().unwrap();
+    drop(body);
+    let events = events(&api, &path, &watch);
+    let expected = ["RequestReceived", "ResponseStarted", "ResponseComplete"];
+    assert_eq!(stages(&events), expected);
+    assert_eq!(events[2].str_at("/verb"), "watch");
+    assert_eq!(events[2].at("/responseStatus/code").as_u64(), Some(200));
+}
+
+#[tokio::test]
+async fn a_log_that_cannot_be_written_refuses_nobody_and_is_counted() {
+    let mut options = ServerOptions::memory(Env::seeded(1));
+    options.audit = Some(AuditOptions::new("/dev/full"));
+    let api = Api::of(Server::open(options).await.unwrap(), User::admin());
+    api.get("/version").await.expect(200);
+    // Everything before it is written, or was tried.
+    api.server.close();
+    let metrics = api.get("/metrics").await.text;
+    let value = |name: &str| {
+        let line = metrics.lines().find_map(|line| line.strip_prefix(name));
+        line.and_then(|value| value.trim().parse::<u64>().ok())
+    };
+    let errors = value("apiserver_audit_error_total{plugin=\"log\"}").unwrap();
+    assert!(errors >= 2, "{errors}");
+    assert!(value("apiserver_audit_event_total").unwrap() >= errors);
+}
+
+#[tokio::test]
+async fn a_full_file_is_put_aside() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("audit.log");
+    std::fs::write(&path, vec![b'\n'; 1 << 20]).unwrap();
+    let mut options = ServerOptions::memory(Env::seeded(1));
+    let mut audit = AuditOptions::new(&path);
+    audit.max_size_mb = 1;
+    options.audit = Some(audit);
+    let api = Api::of(Server::open(options).await.unwrap(), User::admin());
+    api.get("/version").await.expect(200);
+    assert_eq!(events(&api, &path, "/version").len(), 2);
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2);
+}
