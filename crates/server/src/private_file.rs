@@ -43,7 +43,7 @@ pub(crate) fn create_key(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// could have written is refused; one that its group may read is warned of.
 pub fn read_key(path: &Path) -> io::Result<Option<Vec<u8>>> {
     match fs::read(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         read => {
             let bytes = read?;
             check_permissions(path)?;
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     fn set_mode(path: &Path, mode: u32) {
-        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("the file is there");
     }
 
     #[test]

@@ -92,7 +92,7 @@ impl EncryptionKeys {
         let mut nonce = [0; NONCE_LEN];
         nonce[..8].copy_from_slice(&env.random_u64().to_le_bytes());
         nonce[8..].copy_from_slice(&env.random_u64().to_le_bytes()[..NONCE_LEN - 8]);
-        let mut text = document.to_json().to_vec();
+        let mut text = document.to_json();
         let (aad, used) = (
             Aad::from(context.as_bytes()),
             Nonce::assume_unique_for_key(nonce),

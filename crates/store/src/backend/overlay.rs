@@ -1,6 +1,7 @@
 //! Files that are read and never written: what the engine writes stays in memory.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fmt;
 use std::io;
 
@@ -111,14 +112,12 @@ impl<B: StorageBackend> StorageBackend for Overlay<B> {
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         for (number, range, done) in pieces(offset, data.len()) {
             let mut written = self.written.lock();
-            if !written.blocks.contains_key(&number) {
-                let block = self.read_below(number)?;
-                written.blocks.insert(number, block);
-            }
             let source = &data[done..done + range.len()];
-            if let Some(block) = written.blocks.get_mut(&number) {
-                block[range].copy_from_slice(source);
-            }
+            let block = match written.blocks.entry(number) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(free) => free.insert(self.read_below(number)?),
+            };
+            block[range].copy_from_slice(source);
         }
         let mut written = self.written.lock();
         written.len = written.len.max(offset + data.len() as u64);

@@ -75,7 +75,7 @@ async fn a_damaged_backup_restores_nothing() {
         assert!(restore(&file, &other, &[]).is_err(), "{at} bytes");
         assert!(!other.exists());
     }
-    let mut newer = whole.clone();
+    let mut newer = whole;
     newer[16] = b'2';
     fs::write(&file, &newer).unwrap();
     let refused = restore(&file, &other, &[]).unwrap_err();
