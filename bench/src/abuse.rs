@@ -25,9 +25,10 @@ use windlass_bench::contest::{self, Numbers};
 const ABUSER: &str = "abuser";
 /// The namespace in which the victim has rights.
 const VICTIM: &str = "victim";
-/// The only object of the victim.
-const VICTIM_CONFIGMAP: &str = "/api/v1/namespaces/victim/configmaps/settings";
-/// Where the abuser may read and write.
+/// The victim's ConfigMaps. There are several, so that its patches do not conflict with each other.
+const VICTIM_CONFIGMAPS: &str = "/api/v1/namespaces/victim/configmaps";
+const VICTIM_COUNT: u64 = 16;
+/// Collections that the abuser may read and write.
 const CONFIGMAPS: &str = "/api/v1/namespaces/abuser/configmaps";
 const PODS: &str = "/api/v1/namespaces/abuser/pods";
 const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/abuser/roles";
@@ -41,7 +42,7 @@ const COLLECTION_BYTES: usize = 4_000;
 /// Selects them, and not what else the abuser writes.
 const COLLECTION_SELECTOR: &str = "labelSelector=collection%3Dyes";
 
-/// Who attacks.
+/// The identity of the attacker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Abuser {
     /// Has rights in one namespace.

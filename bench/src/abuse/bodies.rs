@@ -31,7 +31,7 @@ fn joined(parts: impl Iterator<Item = String>) -> String {
 
 /// A merge patch with new keys, and one that takes them away again.
 pub(super) fn merge_keys() -> [Vec<u8>; 2] {
-    let keys = joined((0..PATCH_KEYS).map(|n| format!(r#""key-{n:06}":"v""#)));
+    let keys = joined((0..PATCH_KEYS).map(|n| format!(r#""key-{n:05}":"v""#)));
     [
         format!(r#"{{"data":{{{keys}}}}}"#).into_bytes(),
         br#"{"data":null}"#.to_vec(),
@@ -50,9 +50,9 @@ pub(super) fn json_inserts() -> Vec<u8> {
 
 /// A role of which few bytes say very many rights.
 pub(super) fn role() -> Vec<u8> {
-    let words = |letter| joined((0..ROLE_WORDS).map(|n| format!(r#""{letter}{n}""#)));
+    let words = |letter| joined((0..ROLE_WORDS).map(|n| format!(r#""{letter}{n:02}""#)));
     format!(
-        r#"{{"metadata":{{"generateName":"r"}},"rules":[{{"verbs":[{}],"apiGroups":[{}],"resources":[{}],"resourceNames":[{}]}}]}}"#,
+        r#"{{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{{"generateName":"r"}},"rules":[{{"verbs":[{}],"apiGroups":[{}],"resources":[{}],"resourceNames":[{}]}}]}}"#,
         words('v'),
         words('g'),
         words('r'),
@@ -148,14 +148,14 @@ fn aliases() -> String {
 }
 
 /// A merge patch that puts so many bytes under one key.
-pub(super) fn value(letter: char, bytes: usize) -> Vec<u8> {
-    let text = letter.to_string().repeat(bytes);
+pub(super) fn value(fill: char, bytes: usize) -> Vec<u8> {
+    let text = fill.to_string().repeat(bytes);
     format!(r#"{{"data":{{"value":"{text}"}}}}"#).into_bytes()
 }
 
 /// A whole ConfigMap with so many bytes under one key.
-pub(super) fn configmap(name: &str, letter: char, bytes: usize) -> Vec<u8> {
-    let text = letter.to_string().repeat(bytes);
+pub(super) fn configmap(name: &str, fill: char, bytes: usize) -> Vec<u8> {
+    let text = fill.to_string().repeat(bytes);
     format!(
         r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"{name}"}},"data":{{"value":"{text}"}}}}"#
     )

@@ -41,10 +41,14 @@ impl Requests {
             headers.push(("content-type", "application/json".to_owned()));
             headers.push(("content-length", length.to_string()));
         }
+        Self::with_headers(headers, body.is_some())
+    }
+
+    fn with_headers(headers: Vec<(&'static str, String)>, has_body: bool) -> Self {
         Self {
             out: PREFACE.to_vec(),
             headers,
-            has_body: body.is_some(),
+            has_body,
             next: 1,
         }
     }
@@ -136,5 +140,20 @@ mod tests {
         // RFC 7541, section 5.1: 1337 - 127 = 1210 = 9 * 128 + 58.
         assert_eq!(out[..3], [0x7f, 58 | 0x80, 9]);
         assert_eq!(out.len(), 3 + 1_337);
+    }
+
+    #[test]
+    fn later_requests_name_the_headers_of_the_first() {
+        let headers = [("a", "1"), ("b", "2")].map(|(name, value)| (name, value.to_owned()));
+        let mut requests = Requests::with_headers(headers.to_vec(), false);
+        requests.open();
+        requests.take();
+        requests.open();
+        // `a` was added before `b`, which is the newest and so has index 62.
+        let frame = [0, 0, 2, HEADERS, 5, 0, 0, 0, 3, 0x80 | 63, 0x80 | 62];
+        assert_eq!(requests.take(), frame);
+        requests.reset(2);
+        let reset = |stream| [0, 0, 4, RST_STREAM, 0, 0, 0, 0, stream, 0, 0, 0, 8];
+        assert_eq!(requests.take(), [reset(3), reset(1)].concat());
     }
 }

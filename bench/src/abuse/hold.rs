@@ -18,7 +18,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// The receive buffer of one that does not read; the kernel doubles it.
 const RECEIVE_BYTES: u32 = 4096;
 
-/// How far a connection gets before it stops.
+/// The protocol up to which a connection is set up.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Opening {
     Tcp,
@@ -27,9 +27,9 @@ pub(super) enum Opening {
     Http2,
 }
 
-/// Its conduct once its bytes are sent.
+/// The behaviour of a connection after its bytes are sent.
 #[derive(Clone, Copy, Debug)]
-enum Conduct {
+enum Behaviour {
     /// Reads and drops what comes.
     Read,
     /// Reads nothing.
@@ -43,7 +43,7 @@ enum Conduct {
 pub(super) struct Hold {
     opening: Opening,
     bytes: Arc<[u8]>,
-    conduct: Conduct,
+    behaviour: Behaviour,
 }
 
 impl Hold {
@@ -52,14 +52,14 @@ impl Hold {
         Self {
             opening,
             bytes,
-            conduct: Conduct::Read,
+            behaviour: Behaviour::Read,
         }
     }
 
     /// Sends these bytes again and again, and reads nothing.
     pub(super) fn unread(opening: Opening, bytes: Arc<[u8]>) -> Self {
         Self {
-            conduct: Conduct::Repeat,
+            behaviour: Behaviour::Repeat,
             ..Self::new(opening, bytes)
         }
     }
@@ -67,7 +67,7 @@ impl Hold {
     /// Sends these bytes and reads nothing.
     pub(super) fn unread_once(opening: Opening, bytes: Arc<[u8]>) -> Self {
         Self {
-            conduct: Conduct::Keep,
+            behaviour: Behaviour::Keep,
             ..Self::new(opening, bytes)
         }
     }
@@ -98,24 +98,24 @@ impl Hold {
         opening: &Semaphore,
         counts: &Counts,
     ) -> anyhow::Result<()> {
-        let turn = opening.acquire().await?;
+        let permit = opening.acquire().await?;
         let socket = self.connect(target).await?;
         if matches!(self.opening, Opening::Tcp) {
             counts.opened();
-            drop(turn);
+            drop(permit);
             return self.keep(socket, counts).await;
         }
-        // What a server takes its time for must not keep the others from opening.
+        // A slow handshake must not keep the others from opening.
         let stream = tokio::time::timeout(PAUSE, target.secure(socket)).await??;
         counts.opened();
-        drop(turn);
+        drop(permit);
         self.keep(stream, counts).await
     }
 
     async fn connect(&self, target: &Target) -> anyhow::Result<TcpStream> {
         let address = target.address().parse().context("an address and a port")?;
         let socket = TcpSocket::new_v4()?;
-        if !matches!(self.conduct, Conduct::Read) {
+        if !matches!(self.behaviour, Behaviour::Read) {
             socket.set_recv_buffer_size(RECEIVE_BYTES)?;
         }
         Ok(tokio::time::timeout(PAUSE, socket.connect(address)).await??)
@@ -130,10 +130,10 @@ impl Hold {
             stream.write_all(&self.bytes).await?;
             stream.flush().await?;
             counts.sent(1);
-            match self.conduct {
-                Conduct::Repeat => {}
-                Conduct::Keep => std::future::pending().await,
-                Conduct::Read => {
+            match self.behaviour {
+                Behaviour::Repeat => {}
+                Behaviour::Keep => std::future::pending().await,
+                Behaviour::Read => {
                     let mut buffer = [0; 4096];
                     while stream.read(&mut buffer).await? > 0 {}
                     return Ok(());

@@ -10,7 +10,7 @@ use super::prepare::own;
 use super::repeat::Script;
 use super::reset::Reset;
 use super::{
-    Abuser, COLLECTION_SELECTOR, CONFIGMAPS, PODS, REVIEWS, ROLES, VICTIM_CONFIGMAP, bodies,
+    Abuser, COLLECTION_SELECTOR, CONFIGMAPS, PODS, REVIEWS, ROLES, VICTIM_CONFIGMAPS, bodies,
 };
 use crate::server::wire::Target;
 
@@ -299,7 +299,7 @@ impl Planner<'_> {
                 self.get(&format!("{CONFIGMAPS}/{}", own(COSTLY_CLIENTS - 1)))?,
                 self.request(["POST", REVIEWS, JSON], &bodies::review())?,
             ],
-            Abuser::Stranger => vec![self.get("/version")?, self.get(VICTIM_CONFIGMAP)?],
+            Abuser::Stranger => vec![self.get("/version")?, self.get(VICTIM_CONFIGMAPS)?],
         };
         scripts(FLOOD_CLIENTS, |_| Ok(script.clone()))
     }

@@ -10,7 +10,7 @@ use windlass_core::{Doc, doc};
 
 use super::{
     ABUSER, COLLECTION, COLLECTION_BYTES, CONFIGMAPS, OWN_CONFIGMAPS, PODS, VICTIM,
-    VICTIM_CONFIGMAP, bodies,
+    VICTIM_CONFIGMAPS, VICTIM_COUNT, bodies,
 };
 use crate::server::block_on;
 use crate::server::wire::{Target, Wire};
@@ -111,14 +111,13 @@ async fn account(wire: &mut Wire, name: &str, rules: &Doc) -> anyhow::Result<Str
 }
 
 async fn objects(wire: &mut Wire) -> anyhow::Result<()> {
-    let (path, name) = VICTIM_CONFIGMAP
-        .rsplit_once('/')
-        .context("invariant: a path has segments")?;
-    let settings = doc!({
-        "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name },
-        "data": { "n": "0" }
-    });
-    create(wire, path, &settings).await?;
+    for index in 0..VICTIM_COUNT {
+        let body = doc!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": (settings(index)) },
+            "data": { "n": "0" }
+        });
+        create(wire, VICTIM_CONFIGMAPS, &body).await?;
+    }
     for index in 0..OWN_CONFIGMAPS {
         let body = doc!({
             "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": (own(index)) }
@@ -138,6 +137,11 @@ async fn objects(wire: &mut Wire) -> anyhow::Result<()> {
     wire.call("POST", PODS, &bodies::pod(0..POD_ENTRIES))
         .await?;
     Ok(())
+}
+
+/// The name of the ConfigMap that a request of the victim is about.
+pub(super) fn settings(request: u64) -> String {
+    format!("settings-{}", request % VICTIM_COUNT)
 }
 
 /// The name of the ConfigMap that a client of the abuser has for itself.

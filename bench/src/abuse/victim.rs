@@ -1,4 +1,4 @@
-//! The user who measures: reads and small patches of one ConfigMap at a fixed rate.
+//! The user who measures: reads and small patches of ConfigMaps at a fixed rate.
 //!
 //! A request is due whether or not earlier ones were answered, and its time begins when it is due,
 //! so a server that stalls is charged for every request that waits. Connections are made before
@@ -18,7 +18,8 @@ use tokio::task::JoinSet;
 use windlass_bench::contest::{self, Numbers};
 use windlass_bench::meter;
 
-use super::VICTIM_CONFIGMAP;
+use super::VICTIM_CONFIGMAPS;
+use super::prepare::settings;
 use crate::server::wire::{Target, Wire};
 use crate::server::{block_on, named, quantile};
 
@@ -45,7 +46,7 @@ pub(super) fn run() -> anyhow::Result<()> {
     }
     block_on(async {
         let target = Target::from_environment()?;
-        let (reads, patches) = (Connections::new(&target), Connections::new(&target));
+        let (reads, patches) = (ConnectionPool::new(&target), ConnectionPool::new(&target));
         super::wait_for_start()?;
         for line in std::io::stdin().lines() {
             let numbers = match line?.split(' ').collect::<Vec<_>>()[..] {
@@ -73,26 +74,26 @@ enum Outcome {
     Answered {
         ms: f64,
     },
-    /// 429: the server had no place for it.
+    /// 429, too many requests.
     Limited,
     TimedOut,
     Failed,
 }
 
-/// Connections that take turns.
-struct Connections {
+/// A pool of connections.
+struct ConnectionPool {
     target: Target,
     /// One permit for each connection, open or lost.
-    turns: Semaphore,
+    permits: Semaphore,
     /// The one that was used longest ago is next, so that none is idle for long.
     open: Mutex<VecDeque<Wire>>,
 }
 
-impl Connections {
+impl ConnectionPool {
     fn new(target: &Target) -> Arc<Self> {
         Arc::new(Self {
             target: target.clone(),
-            turns: Semaphore::new(CONNECTIONS),
+            permits: Semaphore::new(CONNECTIONS),
             open: Mutex::default(),
         })
     }
@@ -108,9 +109,9 @@ impl Connections {
     }
 
     /// Sends a request on the next free connection.
-    async fn send(&self, method: &str, body: &[u8]) -> Outcome {
+    async fn send(&self, method: &str, path: &str, body: &[u8]) -> Outcome {
         let before = meter::wall();
-        match tokio::time::timeout(TIMEOUT, self.try_send(method, body)).await {
+        match tokio::time::timeout(TIMEOUT, self.try_send(method, path, body)).await {
             Ok(Ok(200)) => Outcome::Answered {
                 ms: (meter::wall() - before).as_secs_f64() * 1e3,
             },
@@ -120,14 +121,14 @@ impl Connections {
         }
     }
 
-    async fn try_send(&self, method: &str, body: &[u8]) -> anyhow::Result<u16> {
-        let _turn = self.turns.acquire().await?;
+    async fn try_send(&self, method: &str, path: &str, body: &[u8]) -> anyhow::Result<u16> {
+        let _permit = self.permits.acquire().await?;
         let free = self.locked().pop_front();
         let mut wire = match free {
             Some(wire) => wire,
             None => self.target.connect().await?,
         };
-        let (status, _) = wire.request(method, VICTIM_CONFIGMAP, body).await?;
+        let (status, _) = wire.request(method, path, body).await?;
         self.locked().push_back(wire);
         Ok(status)
     }
@@ -138,8 +139,8 @@ impl Connections {
 }
 
 async fn measure(
-    reads: &Arc<Connections>,
-    patches: &Arc<Connections>,
+    reads: &Arc<ConnectionPool>,
+    patches: &Arc<ConnectionPool>,
     seconds: u64,
 ) -> anyhow::Result<Numbers> {
     let count = seconds * 1_000 / PERIOD.as_millis() as u64;
@@ -147,18 +148,25 @@ async fn measure(
     let mut due = tokio::time::interval(PERIOD);
     for index in 0..count {
         due.tick().await;
-        let connections = Arc::clone(reads);
-        reading.spawn(async move { connections.send("GET", b"").await });
+        let pool = Arc::clone(reads);
+        let path = configmap_path(index);
+        reading.spawn(async move { pool.send("GET", &path, b"").await });
         if matches!(index % READS_PER_TWO_PATCHES, 0 | 2) {
-            let connections = Arc::clone(patches);
-            // Every patch changes the object, in this window and in the next.
+            let pool = Arc::clone(patches);
+            // Every patch changes its object, in this window and in the next.
             let body = format!(r#"{{"data":{{"n":"{}"}}}}"#, meter::wall().as_nanos());
-            patching.spawn(async move { connections.send("PATCH", body.as_bytes()).await });
+            let path = configmap_path(index);
+            patching.spawn(async move { pool.send("PATCH", &path, body.as_bytes()).await });
         }
     }
     let mut numbers = summary("get", &reading.join_all().await);
     numbers.extend(summary("patch", &patching.join_all().await));
     Ok(numbers)
+}
+
+/// The path of the ConfigMap that a request is about.
+fn configmap_path(request: u64) -> String {
+    format!("{VICTIM_CONFIGMAPS}/{}", settings(request))
 }
 
 fn summary(name: &str, outcomes: &[Outcome]) -> Numbers {
@@ -184,14 +192,31 @@ fn summary(name: &str, outcomes: &[Outcome]) -> Numbers {
 }
 
 /// Waits a little, and sees if the server answers on a new connection.
-async fn probe(reads: &Connections) -> Numbers {
+async fn probe(reads: &ConnectionPool) -> Numbers {
     let before = meter::wall();
     tokio::time::sleep(PROBE_PERIOD).await;
     reads.locked().clear();
-    let outcome = reads.send("GET", b"").await;
+    let outcome = reads.send("GET", &configmap_path(0), b"").await;
     let answers = matches!(outcome, Outcome::Answered { .. });
     named([
         ("answers", f64::from(u8::from(answers))),
         ("took_s", (meter::wall() - before).as_secs_f64()),
     ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failed_requests_count_as_the_slowest() {
+        let mut outcomes = vec![Outcome::Answered { ms: 2.0 }; 97];
+        outcomes.extend([Outcome::Limited, Outcome::TimedOut, Outcome::Failed]);
+        let numbers = summary("get", &outcomes);
+        assert_eq!(numbers["get_p50_ms"], 2.0);
+        assert_eq!(numbers["get_p99_ms"], FAILED_MS);
+        assert_eq!(numbers["get_failed"], 3.0);
+        assert_eq!(numbers["get_limited"], 1.0);
+        assert_eq!(numbers["get_timed_out"], 1.0);
+    }
 }

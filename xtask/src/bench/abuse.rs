@@ -1,12 +1,12 @@
 //! One user's requests while another attacks the server: windlass, and kube-apiserver with etcd.
 
-mod arena;
 mod options;
+mod server_under_test;
 
 use anyhow::Context;
 
-use self::arena::{Arena, Contestant};
 use self::options::{Attack, Options};
+use self::server_under_test::{Contestant, ServerUnderTest};
 use super::contestant::{Numbers, Program};
 use super::report::{Report, median};
 use super::rows::Rows;
@@ -45,7 +45,7 @@ pub(crate) fn run(words: &[&str]) -> anyhow::Result<Report> {
     let mut report = Report::new(
         "abuse",
         &[
-            "the victim reads a ConfigMap 100 times and patches it 40 times per second, on 32",
+            "the victim reads ConfigMaps 100 times and patches them 40 times per second, on 32",
             "connections made beforehand, as a process with priority if that is allowed; the abuser is",
             "another user with rights in another namespace, or a stranger; all on this machine, every",
             "write synced to the disk",
@@ -67,13 +67,13 @@ pub(crate) fn run(words: &[&str]) -> anyhow::Result<Report> {
 
 /// Runs all attacks on one contestant.
 fn attack(contestant: Contestant, options: &Options, report: &mut Report) -> anyhow::Result<()> {
-    let mut bout = Bout::start(contestant, options.seconds)?;
+    let mut series = AttackSeries::start(contestant, options.seconds)?;
     for attack in &options.attacks {
-        bout.attack(*attack)?;
+        series.attack(*attack)?;
     }
-    let attacks = bout.rows.len();
-    bout.controls()?;
-    let worst = worst(&bout.rows[..attacks]).context("no attack was run")?;
+    let attacks = series.rows.len();
+    series.controls()?;
+    let worst = worst(&series.rows[..attacks]).context("no attack was run")?;
     let suffix = match contestant {
         Contestant::Windlass => "",
         Contestant::RealStack => "_real_stack",
@@ -83,7 +83,7 @@ fn attack(contestant: Contestant, options: &Options, report: &mut Report) -> any
         ("patch_p99_under_abuse", worst.patch),
     ] {
         report.own_ratio(&format!("{name}{suffix}"), ratio);
-        bout.numbers.insert(name.to_owned(), ratio);
+        series.numbers.insert(name.to_owned(), ratio);
         if contestant == Contestant::Windlass && ratio > RATIO_LIMIT {
             eprintln!(
                 "{name} is {ratio:.1}, more than {RATIO_LIMIT}: {}",
@@ -92,33 +92,33 @@ fn attack(contestant: Contestant, options: &Options, report: &mut Report) -> any
         }
     }
     report.label(&format!("worst_attack{suffix}"), &worst.name);
-    report.column(contestant.name(), bout.numbers);
+    report.column(contestant.name(), series.numbers);
     report.rows(Rows {
         contestant: contestant.name(),
         shown: SHOWN,
-        rows: bout.rows,
+        rows: series.rows,
     });
     Ok(())
 }
 
 /// The attacks on one contestant.
-struct Bout {
+struct AttackSeries {
     contestant: Contestant,
     seconds: u32,
-    arena: Arena,
+    server: ServerUnderTest,
     /// The victim's figures while nobody else is there.
     quiet: Numbers,
     rows: Vec<(String, Numbers)>,
     numbers: Numbers,
 }
 
-impl Bout {
+impl AttackSeries {
     fn start(contestant: Contestant, seconds: u32) -> anyhow::Result<Self> {
-        let mut arena = Arena::start(contestant)?;
+        let mut server = ServerUnderTest::start(contestant)?;
         let mut rounds = Vec::new();
         for round in 1..=QUIET_ROUNDS {
             eprintln!("{}: quiet, {round} of {QUIET_ROUNDS}", contestant.name());
-            rounds.push(arena.quiet(seconds)?);
+            rounds.push(server.quiet(seconds)?);
         }
         let quiet = median(&rounds);
         let mut numbers: Numbers = quiet
@@ -130,7 +130,7 @@ impl Bout {
         Ok(Self {
             contestant,
             seconds,
-            arena,
+            server,
             quiet,
             rows: Vec::new(),
             numbers,
@@ -142,15 +142,15 @@ impl Bout {
         eprintln!("{}: {abuser} {name}", self.contestant.name());
         let seconds = self.seconds.to_string();
         let words = ["abuse", "attack", name, abuser, &seconds];
-        let mut other = self.arena.abuser(abuser, &words)?;
-        let numbers = self.arena.beside(&mut other, self.seconds)?;
+        let mut other = self.server.abuser(abuser, &words)?;
+        let numbers = self.server.beside(&mut other, self.seconds)?;
         let is_quiet = numbers.get("is_quiet_after") == Some(&1.0);
         self.add(format!("{abuser} {name}"), numbers);
         if !is_quiet {
             eprintln!("the server did not become quiet; a new one takes the next attack");
             *self.numbers.entry("restarts".to_owned()).or_default() += 1.0;
-            self.arena.stop();
-            self.arena = Arena::start(self.contestant)?;
+            self.server.stop();
+            self.server = ServerUnderTest::start(self.contestant)?;
         }
         Ok(())
     }
@@ -186,12 +186,12 @@ impl Bout {
             eprintln!("{}: {name}", self.contestant.name());
             let (cores, seconds) = (cores.to_string(), self.seconds.to_string());
             let words = ["abuse", "neighbour", &cores, &seconds];
-            let mut other = self.arena.abuser("stranger", &words)?;
-            let numbers = self.arena.beside(&mut other, self.seconds)?;
+            let mut other = self.server.abuser("stranger", &words)?;
+            let numbers = self.server.beside(&mut other, self.seconds)?;
             self.add(name.to_owned(), numbers);
         }
         eprintln!("{}: quiet-after", self.contestant.name());
-        let numbers = self.arena.quiet(self.seconds)?;
+        let numbers = self.server.quiet(self.seconds)?;
         self.add("quiet-after".to_owned(), numbers);
         Ok(())
     }

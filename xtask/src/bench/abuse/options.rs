@@ -1,4 +1,4 @@
-//! Which attacks are run, by whom, for how long.
+//! The arguments of the benchmark, and the names of the attacks.
 
 use anyhow::{Context, bail, ensure};
 
@@ -11,7 +11,7 @@ usage: cargo xtask bench abuse [--peers] [--seconds N] [--attack NAME] [--user |
   --user         only the abuser who has rights in one namespace
   --stranger     only the abuser without credentials";
 
-/// The attacks. A stranger runs those that need no rights.
+/// The attacks and their attackers. A stranger runs those that need no rights.
 const ATTACKS: [(&str, &[Abuser]); 14] = [
     ("merge-keys", &[Abuser::User]),
     ("json-inserts", &[Abuser::User]),
@@ -31,7 +31,7 @@ const ATTACKS: [(&str, &[Abuser]); 14] = [
 
 const BOTH: &[Abuser] = &[Abuser::User, Abuser::Stranger];
 
-/// Who attacks.
+/// The identity of the attacker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Abuser {
     /// Has rights in one namespace.

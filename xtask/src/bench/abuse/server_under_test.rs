@@ -1,4 +1,4 @@
-//! A server with its victim, and what happens to them.
+//! A server under test with its victim.
 
 use std::process::Command;
 
@@ -38,7 +38,7 @@ enum Server {
 }
 
 /// A running server and its victim.
-pub(super) struct Arena {
+pub(super) struct ServerUnderTest {
     // Clients go before the server, and the directory goes last.
     victim: Running,
     /// `None` when it was stopped.
@@ -47,7 +47,7 @@ pub(super) struct Arena {
     directory: Directory,
 }
 
-impl Arena {
+impl ServerUnderTest {
     /// Starts a server on an empty directory, and makes accounts and objects on it.
     pub(super) fn start(contestant: Contestant) -> anyhow::Result<Self> {
         eprintln!("{}: starting", contestant.name());
@@ -78,14 +78,14 @@ impl Arena {
         let mut victim = Running::start(command(&kubeconfig, &["abuse", "victim"]))?;
         victim.numbers()?;
         victim.tell("go")?;
-        let mut arena = Self {
+        let mut this = Self {
             victim,
             server: Some(server),
             pids,
             directory,
         };
-        arena.settle()?;
-        Ok(arena)
+        this.settle()?;
+        Ok(this)
     }
 
     /// The victim's figures while nobody else is there.
