@@ -636,3 +636,35 @@ proptest! {
         }
     }
 }
+
+/// What is printed must be read again: `5000e999` prints as `5e1002`.
+#[test]
+fn an_exponent_that_printing_would_raise_above_the_limit_is_refused() {
+    for text in [
+        "5000e999",
+        "5000.0e999",
+        "100e1000",
+        &format!("1{}e0", "0".repeat(1002)),
+    ] {
+        let error = text.parse::<Quantity>().expect_err("refused");
+        assert!(
+            matches!(error, windlass_core::QuantityError::TooLarge { .. }),
+            "{text}: {error}"
+        );
+    }
+    for text in [
+        "500e999",
+        "1e1000",
+        "0000e1000",
+        "1e-1000",
+        "0.005e1000",
+        "0.5e-9223372036854775808",
+    ] {
+        let quantity: Quantity = text.parse().expect("a quantity");
+        assert_eq!(
+            quantity.to_string().parse().as_ref(),
+            Ok(&quantity),
+            "{text}"
+        );
+    }
+}

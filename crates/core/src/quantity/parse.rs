@@ -130,9 +130,13 @@ fn split(text: &str) -> Result<Parts<'_>, QuantityError> {
         return Err(QuantityError::Number);
     }
     let is_negative = text.starts_with('-');
+    let whole = whole.trim_start_matches('0');
+    if suffix.format == QuantityFormat::DecimalExponent {
+        check_printed(whole, fraction, suffix.exponent)?;
+    }
     Ok(Parts {
         is_negative,
-        whole: whole.trim_start_matches('0'),
+        whole,
         fraction,
         suffix,
     })
@@ -180,6 +184,20 @@ fn suffix(text: &str) -> Result<Suffix, QuantityError> {
             exponent: exponent(text)?,
         },
     })
+}
+
+/// Refuses a number that would be printed with an exponent which cannot be read again: groups of
+/// three zeros at its end join the exponent.
+fn check_printed(whole: &str, fraction: &str, exponent: i64) -> Result<(), QuantityError> {
+    let digits = format!("{whole}{fraction}");
+    let significant = digits.trim_end_matches('0');
+    let shift = len(whole).saturating_sub(len(significant));
+    let power = exponent.saturating_add(shift);
+    let printed = power.saturating_sub(power.rem_euclid(3));
+    if !significant.is_empty() && printed > EXPONENT_MAX {
+        return Err(QuantityError::TooLarge { exponent: printed });
+    }
+    Ok(())
 }
 
 fn exponent(suffix: &str) -> Result<i64, QuantityError> {

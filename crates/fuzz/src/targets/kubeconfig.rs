@@ -38,6 +38,16 @@ pub fn kubeconfig(data: &[u8]) -> Outcome {
     })
 }
 
+/// Returns true if the secret stands only where secrets do. As a name it may be shown.
+fn is_secret_only(text: &str) -> bool {
+    let places = ["token: ", "\"token\":\"", "\"password\":\""];
+    let meant: usize = places
+        .iter()
+        .map(|place| text.matches(&format!("{place}{SECRET}")).count())
+        .sum();
+    text.matches(SECRET).count() == meant
+}
+
 /// The server and namespace of a configuration, or the error without the name of the file.
 fn load(text: &str) -> Result<(String, String), String> {
     let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
@@ -48,14 +58,17 @@ fn load(text: &str) -> Result<(String, String), String> {
         Ok(config) => {
             let shown = format!("{config:?}");
             assert!(
-                !shown.contains(SECRET),
+                !is_secret_only(text) || !shown.contains(SECRET),
                 "a secret in the debug form: {shown}"
             );
             Ok((config.server(), config.default_namespace().to_owned()))
         }
         Err(error) => {
             let shown = format!("{error} {error:?}");
-            assert!(!shown.contains(SECRET), "a secret in a message: {shown}");
+            assert!(
+                !is_secret_only(text) || !shown.contains(SECRET),
+                "a secret in a message: {shown}"
+            );
             Err(error
                 .to_string()
                 .replace(&path.display().to_string(), "FILE"))

@@ -1,9 +1,10 @@
 //! Binary forms: protobuf, and the form in which the store keeps documents.
 
+use serde_json::Value;
 use windlass_atlas::{ProtobufDecoder, ProtobufEncoder, decode_protobuf, protobuf_event};
 use windlass_core::{Checker, Doc, Packer, Prune, Unpacker, part_numbers};
 
-use crate::{Outcome, work};
+use crate::{Outcome, model, work};
 
 /// Bytes of JSON for each byte of protobuf: names of fields, and base64.
 const JSON_FACTOR_MAX: usize = 256;
@@ -31,7 +32,10 @@ pub fn protobuf(data: &[u8]) -> Outcome {
         let (mut encoder, mut body, mut again) = (ProtobufEncoder::new(), Vec::new(), Vec::new());
         if encoder.write(&decoded.doc, &mut body) {
             let round = decode_protobuf(&body).expect("our own protobuf decodes");
-            assert_eq!(round, decoded, "encoded");
+            // An empty time is null in JSON, as Go has it, and a null is not written.
+            if !model::any(&model::plain(&decoded.doc), &Value::is_null) {
+                assert_eq!(round, decoded, "encoded");
+            }
             assert!(encoder.write(&round.doc, &mut again));
             assert_eq!(body, again, "canonical");
         }
