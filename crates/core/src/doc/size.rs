@@ -64,7 +64,7 @@ mod tests {
             doc!(null),
             doc!([]),
             doc!({}),
-            doc!([1, -5, 1.5, 1e300, true, false, null, [], {}]),
+            Doc::parse(b"[1,-5,1.5,1e300,true,false,null,[],{}]").unwrap(),
             Doc::from(u64::MAX),
             texts.clone().into(),
             doc!({ "a\n": (texts.clone()), "b": { "c": [{ "d": 1 }, { "d": 2 }] } }),

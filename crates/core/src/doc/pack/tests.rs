@@ -70,7 +70,7 @@ fn documents_are_read_back_as_they_were() {
 fn part_becomes_one_when_it_comes_again() {
     let (rows, parts) = round_trip(&[pod(0)]);
     assert!(parts.is_empty());
-    assert_eq!(numbers(&rows[0]), []);
+    assert!(numbers(&rows[0]).is_empty());
     let (rows, parts) = round_trip(&[pod(0), pod(1), pod(2)]);
     let known: Vec<u64> = parts.iter().map(|part| part.number).collect();
     for (position, part) in parts.iter().enumerate() {
