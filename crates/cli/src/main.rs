@@ -149,8 +149,9 @@ async fn ask(command: Command) -> anyhow::Result<()> {
 }
 
 fn log(level: &str) {
+    // Warnings of h2 are about clients that break its rules: any of them could fill the log.
     let filter = tracing_subscriber::EnvFilter::try_from_default_env()
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(level));
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(format!("{level},h2=error")));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_ansi(std::io::stderr().is_terminal())

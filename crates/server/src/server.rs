@@ -452,7 +452,8 @@ impl Server {
             let pool = pool.filter(|_| self.takes_time(&target, &body.bytes));
             let pool = pool.map(|pool| (pool, user.name.clone()));
             let (server, bytes) = (self.clone(), body.bytes);
-            let routing = async move { server.route(parts, query, target, user, bytes).await };
+            let routing: Boxed<_> =
+                Box::pin(async move { server.route(parts, query, target, user, bytes).await });
             let answer = async {
                 match pool {
                     Some((pool, user)) => pool.run(&user, deadline, routing).await,

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use windlass_core::Env;
 
-use crate::{Disk, EncryptionKeys, OpenError, Resource, backend};
+use crate::{Disk, EncryptionKeys, Resource};
 
 /// Events kept per resource for watches and past snapshots.
 const HISTORY_LIMIT: usize = 16_384;
 /// Bytes of memory for the events and past snapshots of one resource.
-const HISTORY_BYTES_LIMIT: u64 = 64 << 20;
+const HISTORY_BYTES_LIMIT: u64 = 32 << 20;
 /// Bytes of memory for the events of all resources together.
-const HISTORY_TOTAL_BYTES_LIMIT: u64 = 128 << 20;
+const HISTORY_TOTAL_BYTES_LIMIT: u64 = 64 << 20;
 /// Kube-apiserver compacts every five minutes to where it was five minutes before.
 const HISTORY_AGE: Duration = Duration::from_secs(300);
 /// Snapshots kept per resource for lists that are read in pages.
@@ -133,14 +133,5 @@ impl StoreOptions {
             place: Place::Directory(dir.into()),
             ..Self::memory(env)
         }
-    }
-
-    /// Makes sure that the place holds a store or can hold a new one, before anything is put
-    /// beside it. Whoever keeps [companions](Self::companions) there calls this first.
-    ///
-    /// # Errors
-    /// When the place is in use or cannot be used, or a file of its store is missing.
-    pub fn prepare(&self) -> Result<(), OpenError> {
-        backend::prepare(self)
     }
 }

@@ -46,6 +46,17 @@ pub struct Sweep {
     pub compacted: Option<u64>,
 }
 
+impl StoreOptions {
+    /// Makes sure that the place holds a store or can hold a new one, before anything is put
+    /// beside it. Whoever keeps [companions](Self::companions) there calls this first.
+    ///
+    /// # Errors
+    /// When the place is in use or cannot be used, or a file of its store is missing.
+    pub fn prepare(&self) -> Result<(), OpenError> {
+        crate::backend::prepare(self)
+    }
+}
+
 impl Store {
     /// Opens a store and checks everything it holds. Blocks while it does. Documents are put
     /// together later, by whoever asks first or by a thread.

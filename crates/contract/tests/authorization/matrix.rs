@@ -226,7 +226,7 @@ impl Row {
             }
         }
         for (pointer, value) in &self.values {
-            let value = parse(t, &value.to_json());
+            let value = parse(t, value.to_json());
             if *found.at(pointer) != value {
                 return Some(format!("{pointer} is not {value}"));
             }

@@ -23,12 +23,12 @@ pub(crate) fn table() -> Table {
         .with("rolebindings", &binding("m",
             r#"{"kind":"Group","name":"system:serviceaccounts:{ns}-y"}"#))
         .with("rolebindings", &binding("none", ""))
-        .with("rolebindings", &format!(r#"{{"metadata":{{"name":"gone"}},
-            "roleRef":{{"kind":"Role","name":"gone"}},
-            "subjects":[{{"kind":"User","name":"{{ns}}-gone"}}]}}"#))
-        .with("rolebindings", &format!(r#"{{"metadata":{{"name":"gone-too"}},
-            "roleRef":{{"kind":"ClusterRole","name":"{{ns}}-gone"}},
-            "subjects":[{{"kind":"User","name":"{{ns}}-gone-too"}}]}}"#))
+        .with("rolebindings", r#"{"metadata":{"name":"gone"},
+            "roleRef":{"kind":"Role","name":"gone"},
+            "subjects":[{"kind":"User","name":"{ns}-gone"}]}"#)
+        .with("rolebindings", r#"{"metadata":{"name":"gone-too"},
+            "roleRef":{"kind":"ClusterRole","name":"{ns}-gone"},
+            "subjects":[{"kind":"User","name":"{ns}-gone-too"}]}"#)
         .cluster_user("wide", rules)
         .rows([
             row("user", "ann", "GET configmaps", 200),

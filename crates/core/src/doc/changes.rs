@@ -58,6 +58,10 @@ fn compare(a: &Str, b: &Str) -> Ordering {
 }
 
 #[cfg(test)]
+#[expect(
+    clippy::vec_init_then_push,
+    reason = "the macro is of this crate, and so is what it expands to"
+)]
 mod tests {
     use crate::{Doc, Object, Str, doc};
 

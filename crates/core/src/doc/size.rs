@@ -48,6 +48,10 @@ impl Doc {
 }
 
 #[cfg(test)]
+#[expect(
+    clippy::vec_init_then_push,
+    reason = "the macro is of this crate, and so is what it expands to"
+)]
 mod tests {
     use crate::{Doc, doc};
 

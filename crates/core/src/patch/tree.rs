@@ -17,8 +17,8 @@ use crate::{Array, Doc, Kind, Object, Str};
 pub(super) enum Tree {
     /// A value that is not edited inside, and its height.
     Closed(Doc, usize),
-    Object(Box<Open<BTreeMap<Str, Tree>>>),
-    Array(Box<Open<Chunks<Tree>>>),
+    Object(Box<Open<BTreeMap<Str, Self>>>),
+    Array(Box<Open<Chunks<Self>>>),
 }
 
 /// A container that is edited.

@@ -217,9 +217,19 @@ async fn numbers_without_bounds_are_bounded() {
     api.get(&format!("{CONFIG_MAPS}?timeout={huge}h"))
         .await
         .refused(400, "BadRequest");
-    api.get(&format!("{CONFIG_MAPS}?resourceVersion=99999999999999999999999&limit=1&resourceVersionMatch=NotOlderThan&timeout=1ns"))
+    let later = |revision: &str| {
+        format!(
+            "{CONFIG_MAPS}?resourceVersion={revision}&limit=1&resourceVersionMatch=NotOlderThan\
+             &timeout=1ns"
+        )
+    };
+    api.get(&later("9999999999999999999"))
         .await
         .refused(504, "Timeout");
+    // Go reads no more than 64 bits.
+    api.get(&later("99999999999999999999999"))
+        .await
+        .refused(400, "BadRequest");
     api.post(PODS, &pod("p")).await.expect(201);
     let binding = doc!({ "target": { "name": "n" } });
     api.post(&format!("{PODS}/p/binding"), &binding)

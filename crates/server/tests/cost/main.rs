@@ -26,12 +26,12 @@ use support::{Case, Meter};
 const RATIO_LIMIT: f64 = 20.0;
 
 /// Measures all cases of a content type; on failure the table is in the message.
-fn assert_cheap(cases: Vec<Case>) {
+fn assert_cheap(cases: &[Case]) {
     static ONE_BY_ONE: Mutex<()> = Mutex::new(());
     let _alone = ONE_BY_ONE.lock();
     let meter = Meter::new();
     let (mut table, mut worst) = (String::new(), 0.0_f64);
-    for case in &cases {
+    for case in cases {
         let ratio = meter.ratio(case);
         worst = worst.max(ratio.value);
         let line = format!("{:>8.1}  {}  {}", ratio.value, ratio.code, case.name);
@@ -47,50 +47,50 @@ fn assert_cheap(cases: Vec<Case>) {
 
 #[test]
 fn json_bodies_cost_no_more_than_their_bytes() {
-    assert_cheap(create::cases());
+    assert_cheap(&create::cases());
 }
 
 #[test]
 fn pods_of_many_parts_cost_no_more_than_their_bytes() {
-    assert_cheap(pods::cases());
+    assert_cheap(&pods::cases());
 }
 
 #[test]
 fn other_kinds_of_many_parts_cost_no_more_than_their_bytes() {
-    assert_cheap(kinds::cases());
+    assert_cheap(&kinds::cases());
 }
 
 #[test]
 fn updates_cost_no_more_than_their_bytes() {
-    assert_cheap(update::cases());
+    assert_cheap(&update::cases());
 }
 
 #[test]
 fn yaml_bodies_cost_no_more_than_their_bytes() {
-    assert_cheap(yaml::cases());
+    assert_cheap(&yaml::cases());
 }
 
 #[test]
 fn protobuf_bodies_cost_no_more_than_their_bytes() {
-    assert_cheap(protobuf::cases());
+    assert_cheap(&protobuf::cases());
 }
 
 #[test]
 fn merge_patches_cost_no_more_than_their_bytes() {
-    assert_cheap(merge::cases());
+    assert_cheap(&merge::cases());
 }
 
 #[test]
 fn json_patches_cost_no_more_than_their_bytes() {
-    assert_cheap(json_patch::cases());
+    assert_cheap(&json_patch::cases());
 }
 
 #[test]
 fn strategic_merge_patches_cost_no_more_than_their_bytes() {
-    assert_cheap(strategic::cases());
+    assert_cheap(&strategic::cases());
 }
 
 #[test]
 fn applied_configurations_cost_no_more_than_their_bytes() {
-    assert_cheap(apply::cases());
+    assert_cheap(&apply::cases());
 }
