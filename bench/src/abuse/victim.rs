@@ -98,11 +98,14 @@ impl ConnectionPool {
         })
     }
 
-    /// Makes all connections anew: servers close those that were idle.
+    /// Makes all connections anew: servers close those that were idle. Each begins with a request,
+    /// as those of a client do: a server may end connections first that have shown no credentials.
     async fn open(&self) -> anyhow::Result<()> {
         let mut open = VecDeque::new();
         for _ in 0..CONNECTIONS {
-            open.push_back(self.target.connect().await?);
+            let mut wire = self.target.connect().await?;
+            wire.request("GET", "/version", b"").await?;
+            open.push_back(wire);
         }
         *self.locked() = open;
         Ok(())

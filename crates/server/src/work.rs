@@ -76,6 +76,8 @@ struct Inner {
     /// Taken when the pool ends.
     runtime: Option<Runtime>,
     handle: Handle,
+    /// The one thread for TLS handshakes. Taken when the pool ends.
+    handshakes: Option<Runtime>,
     /// Limits running and waiting requests.
     requests: Arc<Semaphore>,
     /// By the names of users. Those who have no requests go when there are too many.
@@ -102,14 +104,33 @@ impl WorkPool {
             .thread_name("windlass-work")
             .enable_time()
             .build()?;
+        let handshakes = Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("windlass-tls")
+            .build()?;
         Ok(Self(Arc::new(Inner {
             handle: runtime.handle().clone(),
             runtime: Some(runtime),
+            handshakes: Some(handshakes),
             requests: Arc::new(Semaphore::new(APART_LIMIT)),
             users: Mutex::default(),
             threads,
             is_closed: watch::Sender::new(false),
         })))
+    }
+
+    /// Runs a TLS handshake on the thread that all of them share. A burst of new connections then
+    /// does not stand in line before the requests of those that are there.
+    pub(crate) async fn handshake<T: Send + 'static>(
+        &self,
+        handshake: impl Future<Output = std::io::Result<T>> + Send + 'static,
+    ) -> std::io::Result<T> {
+        let Some(runtime) = &self.0.handshakes else {
+            return Err(std::io::Error::other("the server is shutting down"));
+        };
+        let task = runtime.spawn(handshake);
+        let _abort = AbortOnDrop(task.abort_handle());
+        task.await.map_err(std::io::Error::other)?
     }
 
     fn share_of(&self, user: &str) -> UserShare {
@@ -176,11 +197,25 @@ impl WorkPool {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        if let Some(runtime) = self.runtime.take() {
+        for runtime in self
+            .runtime
+            .take()
+            .into_iter()
+            .chain(self.handshakes.take())
+        {
             // A thread that computes ends when it looks at its flag, or with the process. Nobody
             // waits for it.
             runtime.shutdown_background();
         }
+    }
+}
+
+/// Aborts a task that nobody waits for.
+struct AbortOnDrop(AbortHandle);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 

@@ -75,7 +75,8 @@ impl ConnectionContext {
     pub(super) async fn run(self, stream: TcpStream, member: Member) {
         // Events are small and must not wait for more of them.
         let _ = stream.set_nodelay(true);
-        let handshake = timeout(HANDSHAKE_TIMEOUT, self.acceptor.accept(stream));
+        let handshake = self.pool.handshake(self.acceptor.accept(stream));
+        let handshake = timeout(HANDSHAKE_TIMEOUT, handshake);
         let stream = tokio::select! {
             biased;
             stream = handshake => stream,
