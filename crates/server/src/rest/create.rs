@@ -246,7 +246,11 @@ async fn store(call: &Call, object: &Doc, dry_run: bool) -> Result<Doc, Status> 
             None => Ok(object.clone()),
         };
     }
-    let doc = size::checked(resource, resource.to_storage(object), Growth::Plain)?;
+    let doc = resource.to_storage(object);
+    let doc = match size::is_small_create(call) {
+        true => doc,
+        false => size::checked(resource, doc, Growth::Plain)?,
+    };
     let change = Change::Put {
         doc,
         ttl: resource.ttl,
