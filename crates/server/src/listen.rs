@@ -2,6 +2,7 @@
 
 mod connection;
 mod connections;
+mod fair;
 mod progress;
 #[cfg(test)]
 mod tests;
@@ -25,6 +26,7 @@ use crate::work::WorkPool;
 use crate::{bootstrap, tls};
 use connection::ConnectionContext;
 use connections::{Connections, Member};
+use fair::FairScheduler;
 
 /// How long requests in flight may take to end when the server ends. Watches end at once.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
@@ -161,6 +163,7 @@ impl Listening {
             acceptor: self.acceptor.clone(),
             hosts: Arc::clone(&self.hosts),
             pool: self.pool.clone(),
+            scheduler: FairScheduler::new(),
             shutdown: is_shut_down,
         };
         let metrics = Arc::clone(&self.server.inner().metrics.connections);
@@ -176,8 +179,7 @@ impl Listening {
             };
             let (context, alive) = (context.clone(), alive.clone());
             tokio::spawn(async move {
-                context.run(stream, member).await;
-                drop(alive);
+                context.run(stream, member, alive).await;
             });
         }
         drop((self.listener, alive));

@@ -10,15 +10,16 @@ use std::time::Duration;
 use http::{Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 use tokio_rustls::TlsAcceptor;
 
 use super::connections::{Member, Peer};
+use super::fair::{FairScheduler, StreamExecutor};
 use super::progress::{Overdue, PERIOD, SentBody};
 use crate::auth::{User, certificate_user};
 use crate::body::arriving;
@@ -59,6 +60,8 @@ pub(super) struct ConnectionContext {
     pub(super) hosts: Arc<HashSet<String>>,
     /// The threads for requests that take their time.
     pub(super) pool: WorkPool,
+    /// The order in which ready connections are served.
+    pub(super) scheduler: Arc<FairScheduler>,
     /// True when the server ends.
     pub(super) shutdown: watch::Receiver<bool>,
 }
@@ -71,8 +74,13 @@ pub(super) enum Version {
 }
 
 impl ConnectionContext {
-    /// Serves a connection until it ends.
-    pub(super) async fn run(self, stream: TcpStream, member: Member) {
+    /// Secures a connection and starts to serve it. `alive` is held until it ends.
+    pub(super) async fn run(
+        self,
+        stream: TcpStream,
+        member: Member,
+        alive: mpsc::Sender<Infallible>,
+    ) {
         // Events are small and must not wait for more of them.
         let _ = stream.set_nodelay(true);
         let handshake = self.pool.handshake(self.acceptor.accept(stream));
@@ -101,7 +109,11 @@ impl ConnectionContext {
         };
         let certificate = session.peer_certificates().and_then(|chain| chain.first());
         let user = certificate.and_then(|certificate| certificate_user(certificate));
-        self.serve(stream, version, user, member).await;
+        let (scheduler, peer) = (Arc::clone(&self.scheduler), Arc::clone(&member.0));
+        scheduler.spawn(&peer, async move {
+            self.serve(stream, version, user, member).await;
+            drop(alive);
+        });
     }
 
     /// Serves the requests of a connection.
@@ -130,7 +142,13 @@ impl ConnectionContext {
             let (server, hosts, peer) = (server.clone(), Arc::clone(&hosts), Arc::clone(&peer));
             async move { Ok::<_, Infallible>(answer(&server, &hosts, &peer, request).await) }
         });
-        let builder = builder(version);
+        let builder = builder(
+            version,
+            StreamExecutor {
+                scheduler: Arc::clone(&self.scheduler),
+                peer: Arc::clone(&member.0),
+            },
+        );
         let connection = builder.serve_connection(TokioIo::new(stream), service);
         let connection = std::pin::pin!(connection);
         let end = |connection: Pin<&mut _>| auto::Connection::graceful_shutdown(connection);
@@ -182,8 +200,8 @@ impl ConnectionContext {
     }
 }
 
-fn builder(version: Version) -> auto::Builder<TokioExecutor> {
-    let mut builder = auto::Builder::new(TokioExecutor::new());
+fn builder(version: Version, executor: StreamExecutor) -> auto::Builder<StreamExecutor> {
+    let mut builder = auto::Builder::new(executor);
     builder
         .http1()
         .timer(TokioTimer::new())
@@ -214,7 +232,7 @@ async fn answer(
     peer: &Peer,
     request: Request<Incoming>,
 ) -> Response<SentBody> {
-    let running = peer.progress.begin();
+    let (running, version) = (peer.progress.begin(), request.version());
     let host = request
         .uri()
         .authority()
@@ -235,7 +253,7 @@ async fn answer(
         let response = server.handle_request(request.map(arriving)).await;
         compress::compress(accepts_gzip, response).await
     };
-    response.map(|body| SentBody::new(body, running))
+    response.map(|body| SentBody::new(body, running, version))
 }
 
 /// The host of an authority, in lower case.

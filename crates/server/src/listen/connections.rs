@@ -8,12 +8,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
+use super::fair::FlowKey;
 use super::progress::Progress;
 use crate::auth::{MASTERS, User};
 use crate::metrics::{ConnectionMetrics, ShedReason};
@@ -62,6 +63,8 @@ pub(crate) struct Peer {
     /// The user of an authenticated connection.
     user: Mutex<Option<String>>,
     is_authenticated: AtomicBool,
+    /// The flow of an authenticated connection.
+    flow: OnceLock<FlowKey>,
     shed: Notify,
     pub(super) progress: Arc<Progress>,
 }
@@ -98,6 +101,7 @@ impl Connections {
             connections: Arc::clone(self),
             user: Mutex::default(),
             is_authenticated: AtomicBool::new(false),
+            flow: OnceLock::new(),
             shed: Notify::new(),
             progress: Arc::new(Progress::new(&self.unread)),
         });
@@ -176,8 +180,20 @@ impl Peer {
         pools.authenticated += 1;
         *pools.users.entry(user.name.clone()).or_default() += 1;
         *self.user.lock() = Some(user.name.clone());
+        let _ = self.flow.set(match is_master {
+            true => FlowKey::Exempt,
+            false => FlowKey::User(user.name.as_str().into()),
+        });
         self.is_authenticated.store(true, Ordering::Relaxed);
         self.connections.metrics.authenticated();
+    }
+
+    /// The flow that the work of the connection is charged to.
+    pub(super) fn flow_key(&self) -> FlowKey {
+        self.flow
+            .get()
+            .cloned()
+            .unwrap_or(FlowKey::Address(self.address))
     }
 
     /// Waits until the connection has to end for another one.

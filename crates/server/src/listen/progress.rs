@@ -22,6 +22,9 @@ pub(super) const STALLED_PERIODS: u32 = 3;
 /// Answers are handed out in pieces of at most so many bytes, a frame of HTTP/2. One has to be
 /// taken within the periods above.
 const PIECE_BYTES: usize = 16 << 10;
+/// Pieces of an HTTP/1.1 answer after which the others on the same thread have their turn. HTTP/2
+/// has its send buffer for that.
+const PIECES_PER_TURN: usize = 8;
 /// Answers that are not longer are not followed.
 const SMALL_BYTES: usize = 4 << 10;
 /// Bytes of unread answers on one connection with which it gets no further ones.
@@ -165,11 +168,13 @@ pub(super) struct SentBody {
     /// Bytes that count as unread until the body is dropped.
     unread: usize,
     answer: Option<Arc<Answer>>,
+    /// Pieces that were handed out in this turn, if turns are kept.
+    pieces: Option<usize>,
     running: Running,
 }
 
 impl SentBody {
-    pub(super) fn new(body: Body, running: Running) -> Self {
+    pub(super) fn new(body: Body, running: Running, version: http::Version) -> Self {
         let size = body.size_hint().exact();
         let unread = size.map_or(0, |size| usize::try_from(size).unwrap_or(usize::MAX));
         let is_small = size.is_some_and(|size| size <= SMALL_BYTES as u64);
@@ -181,6 +186,7 @@ impl SentBody {
             rest: Bytes::new(),
             unread,
             answer,
+            pieces: (version < http::Version::HTTP_2).then_some(0),
             running,
         }
     }
@@ -245,6 +251,14 @@ impl HttpBody for SentBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        if let Some(pieces) = &mut self.pieces {
+            if *pieces >= PIECES_PER_TURN {
+                *pieces = 0;
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            *pieces += 1;
+        }
         let rest = std::mem::take(&mut self.rest);
         if !rest.is_empty() {
             let piece = self.piece(rest);

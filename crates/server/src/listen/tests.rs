@@ -18,6 +18,7 @@ use windlass_core::{Env, doc};
 
 use super::connection::{ConnectionContext, STREAMS_LIMIT, Version};
 use super::connections::Connections;
+use super::fair::FairScheduler;
 use super::progress::{IDLE_PERIODS, PERIOD, STALLED_PERIODS};
 use crate::auth::User;
 use crate::certs::Certificates;
@@ -53,6 +54,7 @@ impl Listener {
                 acceptor: TlsAcceptor::from(tls::config(&certificates).unwrap()),
                 hosts: Arc::new(HashSet::from(["localhost".to_owned()])),
                 pool: crate::work::WorkPool::start().unwrap(),
+                scheduler: FairScheduler::new(),
                 shutdown: is_shut_down,
             },
             connections: Connections::new(metrics),
