@@ -6,7 +6,7 @@ use tokio::{
     sync::mpsc,
     time::{Instant, sleep_until},
 };
-use windlass_client::{Cause, DynamicApi, DynamicClient, Patch, RestClient, WriteOptions};
+use windlass_client::{Cause, DynamicApi, DynamicClient, Patch, RestClient, Status, WriteOptions};
 use windlass_core::{Doc, Env, GroupVersion};
 
 use super::{
@@ -25,6 +25,9 @@ pub const RETRY_INTERVAL: Duration = Duration::from_secs(10);
 /// Of how many series the last event is kept that was held back.
 const OWED_LIMIT: usize = 1024;
 
+/// The cause of a refusal because the namespace is being deleted.
+const NAMESPACE_TERMINATING: &str = "NamespaceTerminating";
+
 /// Why an event was not stored.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -32,6 +35,10 @@ pub enum SinkError {
     /// The server refused it, or it cannot be written at all: trying again is in vain.
     #[error("{0}")]
     Refused(String),
+    /// The server has it already, or its namespace is being deleted: as expected, and in vain as
+    /// well.
+    #[error("{0}")]
+    Moot(String),
     /// The object to be patched is gone.
     #[error("{0}")]
     NotFound(String),
@@ -87,10 +94,18 @@ impl From<windlass_client::Error> for SinkError {
         let text = error.to_string();
         match error.cause() {
             Cause::Status(status) if status.is_not_found() => Self::NotFound(text),
+            Cause::Status(status) if is_moot(status) => Self::Moot(text),
             Cause::Status(_) | Cause::Malformed(_) | Cause::Encode(_) => Self::Refused(text),
             _ => Self::Unreachable(text),
         }
     }
+}
+
+/// The two refusals that client-go does not report as errors either.
+fn is_moot(status: &Status) -> bool {
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    let mut reasons = causes.map(|cause| cause.reason.as_str());
+    status.is_already_exists() || reasons.any(|reason| reason == NAMESPACE_TERMINATING)
 }
 
 /// Takes events from a queue and stores them, one after another.
@@ -181,7 +196,14 @@ impl<S: EventSink> SinkLoop<S> {
             Err(error) => {
                 let event = &correlated.event;
                 self.metrics.lost(&event.source.component);
-                tracing::error!(%error, event = %event.name, "unable to write event");
+                match error {
+                    SinkError::Moot(error) => {
+                        tracing::debug!(%error, event = %event.name, "event is not written");
+                    }
+                    error => {
+                        tracing::error!(%error, event = %event.name, "unable to write event");
+                    }
+                }
             }
         }
     }
@@ -230,5 +252,31 @@ impl<S: EventSink> SinkLoop<S> {
             () = self.shutdown.requested() => {}
             () = tokio::time::sleep(pause) => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use windlass_client::{StatusCause, StatusDetails};
+
+    use super::*;
+
+    /// A namespace that goes takes its objects along, and each of them has something to tell.
+    #[test]
+    fn events_of_a_terminating_namespace_are_no_errors() {
+        let refusal = |reason: &str, cause: &str| Status {
+            reason: reason.to_owned(),
+            details: Some(StatusDetails {
+                causes: vec![StatusCause {
+                    reason: cause.to_owned(),
+                    ..StatusCause::default()
+                }],
+                ..StatusDetails::default()
+            }),
+            ..Status::default()
+        };
+        assert!(is_moot(&refusal("Forbidden", NAMESPACE_TERMINATING)));
+        assert!(is_moot(&refusal("AlreadyExists", "")));
+        assert!(!is_moot(&refusal("Forbidden", "FieldValueInvalid")));
     }
 }
