@@ -29,6 +29,9 @@ const APART_USER_LIMIT: usize = 64;
 /// Requests of one user that are worked on at the same time, for each thread. The others wait for
 /// each other, not in the way of other users. More than one, because work waits for the disk too.
 const USER_SHARE_PER_THREAD: usize = 2;
+/// The niceness of the threads: the ones that serve connections have short work and go first.
+#[cfg(target_os = "linux")]
+const NICENESS: i32 = 5;
 /// When a request that was refused may come again.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
@@ -102,11 +105,13 @@ impl WorkPool {
         let runtime = Builder::new_multi_thread()
             .worker_threads(threads)
             .thread_name("windlass-work")
+            .on_thread_start(lower_priority)
             .enable_time()
             .build()?;
         let handshakes = Builder::new_multi_thread()
             .worker_threads(1)
             .thread_name("windlass-tls")
+            .on_thread_start(lower_priority)
             .build()?;
         Ok(Self(Arc::new(Inner {
             handle: runtime.handle().clone(),
@@ -192,6 +197,15 @@ impl WorkPool {
     /// Ends all work: whoever waits for it is answered at once.
     pub(crate) fn close(&self) {
         self.0.is_closed.send_replace(true);
+    }
+}
+
+/// Lets other threads of the process go first where they compete for a processor.
+fn lower_priority() {
+    // Elsewhere this would be the priority of the whole process.
+    #[cfg(target_os = "linux")]
+    if let Err(error) = rustix::process::setpriority_process(None, NICENESS) {
+        tracing::debug!(%error, "a thread keeps its priority");
     }
 }
 
