@@ -69,13 +69,20 @@ impl Request<'_> {
     }
 }
 
+/// Waits for what a new object needs and a controller is about to make.
+pub(crate) async fn wait(request: &Request<'_>, object: &Doc) {
+    if request.is_of("", "pods") && namespace::check(request, object).is_ok() {
+        service_account::wait(request, object).await;
+    }
+}
+
 /// Fills in what follows from other objects, or refuses a new object because of them.
-pub(crate) async fn create(request: &Request<'_>, object: Doc) -> Result<Doc, Status> {
+pub(crate) fn create(request: &Request<'_>, object: Doc) -> Result<Doc, Status> {
     namespace::check(request, &object)?;
     node_restriction::check_create(request, &object)?;
     if request.is_of("", "pods") {
         let pod = limits::default_pod(request, object);
-        let pod = service_account::admit(request, pod).await?;
+        let pod = service_account::admit(request, pod)?;
         let pod = priority::admit(request, &pod)?;
         return Ok(tolerations::admit(pod));
     }

@@ -68,6 +68,11 @@ impl User {
         Self::new("windlass-admin", &[MASTERS])
     }
 
+    /// The server itself.
+    pub(crate) fn server() -> Self {
+        Self::new("system:apiserver", &[MASTERS])
+    }
+
     /// A service account.
     #[must_use]
     pub fn service_account(namespace: &str, name: &str) -> Self {

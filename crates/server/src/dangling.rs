@@ -1,15 +1,12 @@
 //! After a change of flow schemas or priority levels: they take effect, and flow schemas are told
 //! whether the priority level that they name exists.
 
-use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http::StatusCode;
 use tokio::task::JoinSet;
 use windlass_core::{Doc, doc};
 
-use crate::auth::{MASTERS, User};
-use crate::query::Query;
-use crate::request::{ResourcePath, Verb};
-use crate::rest::{self, Call};
+use crate::auth::User;
+use crate::rest::{self, Operation};
 use crate::server::Server;
 use crate::status::Status;
 
@@ -17,14 +14,7 @@ const GROUP: &str = "flowcontrol.apiserver.k8s.io";
 const SCHEMAS: &str = "flowschemas";
 const LEVELS: &str = "prioritylevelconfigurations";
 /// Upstream's name for who says so.
-const MANAGER: &str = "fieldManager=api-priority-and-fairness-config-consumer-v1&force=true";
-
-/// Whether a request may change which levels there are, or which are named.
-pub(crate) fn is_about(call: &Call) -> bool {
-    let path = &call.path;
-    let is_write = path.verb.is_some_and(|verb| !verb.is_read());
-    is_write && path.group == GROUP && path.subresource.is_empty()
-}
+const MANAGER: &str = "api-priority-and-fairness-config-consumer-v1";
 
 /// Brings the conditions of all flow schemas in line, all at once.
 pub(crate) async fn tell(server: Server) {
@@ -95,26 +85,14 @@ async fn apply(server: &Server, told: Doc) -> Result<(), Status> {
     let Some(resource) = table.find(GROUP, "v1", SCHEMAS) else {
         return Ok(());
     };
-    let mut headers = HeaderMap::new();
-    let content_type = HeaderValue::from_static("application/apply-patch+yaml");
-    headers.insert(header::CONTENT_TYPE, content_type);
-    let call = Call {
-        server: server.clone(),
-        resource: resource.clone(),
-        path: ResourcePath {
-            group: GROUP.to_owned(),
-            version: "v1".to_owned(),
-            namespace: String::new(),
-            resource: SCHEMAS.to_owned(),
-            name: told.meta().name().to_owned(),
-            subresource: "status".to_owned(),
-            verb: Some(Verb::Patch),
-        },
-        query: Query::parse(MANAGER)?,
-        headers,
-        user: User::new("system:apiserver", &[MASTERS]),
-        body: Bytes::new(),
-        given: Some(told),
+    let name = told.meta().name().to_owned();
+    let operation = Operation {
+        server,
+        resource,
+        namespace: "",
+        name: &name,
+        subresource: "status",
+        user: &User::server(),
     };
-    rest::dispatch(call).await.map(drop)
+    rest::apply_status(operation, MANAGER, told).await
 }

@@ -4,6 +4,7 @@
 //! [`Hooks`]. Every handler works on rows; nothing else in the server knows a kind by name. The
 //! built-in rows are in `rows`; further rows may be added while the server runs.
 
+mod needs;
 mod resource;
 mod rows;
 
@@ -16,6 +17,7 @@ use parking_lot::RwLock;
 
 use crate::crd;
 
+pub(crate) use needs::{AfterWrite, Needs};
 pub(crate) use resource::{
     Conversion, GarbagePolicy, Generation, Hooks, NameRule, Resource, Scope, SelectableField, Sub,
     Subresource,

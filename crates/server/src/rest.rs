@@ -1,16 +1,17 @@
 //! The verbs, for every kind alike.
 
-mod admission;
 mod apply;
 mod create;
 mod delete;
 mod eviction;
 mod fields;
 mod filter;
+mod follow_up;
 mod list;
 mod made;
 mod metadata;
 mod object;
+mod operation;
 mod patch;
 mod pod;
 mod scale;
@@ -19,6 +20,7 @@ mod token;
 mod typed;
 mod update;
 mod watch;
+mod write;
 
 use bytes::Bytes;
 use http::{HeaderMap, Response, StatusCode};
@@ -29,10 +31,13 @@ pub(crate) use list::ListBody;
 pub use watch::{DocWatch, WatchDocs, WatchEvent};
 pub(crate) use watch::{WatchBody, WatchSlots};
 
+pub(crate) use apply::apply_status;
 pub(crate) use create::{create_at_start, import, set_at_start};
 pub(crate) use delete::delete_for_server;
 pub(crate) use metadata::{annotations as validate_annotations, labels as validate_labels};
 pub(crate) use object::{cut, edit_metadata, put};
+pub(crate) use operation::Operation;
+pub(crate) use size::put as put_checked;
 
 use crate::auth::{self, User};
 use crate::body::Body;
@@ -43,9 +48,10 @@ use crate::request::{ResourcePath, Verb};
 use crate::respond;
 use crate::server::Server;
 use crate::status::Status;
-use crate::storage;
 use crate::table::{self, Column, Include};
+use follow_up::FollowUp;
 use std::sync::Arc;
+use write::Part;
 
 /// One request to a resource.
 #[derive(Debug)]
@@ -66,8 +72,15 @@ pub(crate) struct Call {
 #[derive(Clone, Debug)]
 pub struct Given(pub Doc);
 
-/// Answers a request to a resource.
-pub(crate) async fn dispatch(call: Call) -> Result<Response<Body>, Status> {
+/// Answers a request to a resource, and does what it leaves to do.
+pub(crate) async fn handle(call: Call) -> Result<Response<Body>, Status> {
+    let follow_up = FollowUp::of(&call);
+    let answer = dispatch(&call).await;
+    follow_up.run(&call.server).await;
+    answer
+}
+
+async fn dispatch(call: &Call) -> Result<Response<Body>, Status> {
     let Some(verb) = call.path.verb else {
         return Err(Status::method_unknown());
     };
@@ -75,23 +88,23 @@ pub(crate) async fn dispatch(call: Call) -> Result<Response<Body>, Status> {
         return Err(Status::no_such_path());
     }
     if !call.path.subresource.is_empty() {
-        return subresource(&call, verb).await;
+        return subresource(call, verb).await;
     }
     if !call.resource.allows(verb) || !call.is_verb_here(verb) {
         return Err(Status::method_unknown());
     }
     if let Some(objects) = call.resource.hooks.made() {
-        return made::answer(&call, &objects);
+        return made::answer(call, &objects);
     }
     match verb {
-        Verb::Create => create::create(&call).await,
-        Verb::Get => get(&call).await,
-        Verb::List => list::list(&call).await,
-        Verb::Watch => watch::watch(&call).await,
-        Verb::Update => update::update(&call, update::Part::Main).await,
-        Verb::Patch => patch::patch(&call, update::Part::Main).await,
-        Verb::Delete => delete::delete(&call).await,
-        Verb::DeleteCollection => delete::delete_collection(&call).await,
+        Verb::Create => create::create(call).await,
+        Verb::Get => get(call).await,
+        Verb::List => list::list(call).await,
+        Verb::Watch => watch::watch(call).await,
+        Verb::Update => update::update(call, Part::Main).await,
+        Verb::Patch => patch::patch(call, Part::Main).await,
+        Verb::Delete => delete::delete(call).await,
+        Verb::DeleteCollection => delete::delete_collection(call).await,
     }
 }
 
@@ -121,12 +134,13 @@ async fn subresource(call: &Call, verb: Verb) -> Result<Response<Body>, Status> 
 }
 
 /// Which part of an object a subresource writes.
-fn part(sub: Sub) -> update::Part {
+fn part(sub: Sub) -> Part {
     match sub {
-        Sub::Status => update::Part::Status,
-        Sub::Finalize => update::Part::Finalize,
-        Sub::Part(pointers) => update::Part::Only(pointers),
-        Sub::Scale | Sub::Binding | Sub::Eviction | Sub::Token | Sub::Log => update::Part::Main,
+        Sub::Status => Part::Status,
+        Sub::Finalize => Part::Finalize,
+        Sub::Part(pointers) => Part::Only(pointers),
+        Sub::Resize(pointers) => Part::Counted(pointers),
+        Sub::Scale | Sub::Binding | Sub::Eviction | Sub::Token | Sub::Log => Part::Main,
     }
 }
 
@@ -190,11 +204,16 @@ impl Call {
         fits_name && !(is_everywhere && matches!(verb, Verb::Create | Verb::DeleteCollection))
     }
 
-    /// Waits until it may be decided what addresses an object of this call gets, if it gets any.
-    pub(crate) async fn turn(&self) -> Option<crate::allocate::Turn<'_>> {
-        let inner = self.server.inner();
-        let (allocator, storage) = (&inner.allocator, &inner.storage);
-        allocator.turn(&self.resource, storage, &inner.env).await
+    /// What the request asks for, for the write path.
+    pub(crate) fn operation(&self) -> Operation<'_> {
+        Operation {
+            server: &self.server,
+            resource: &self.resource,
+            namespace: self.namespace(),
+            name: &self.path.name,
+            subresource: &self.path.subresource,
+            user: &self.user,
+        }
     }
 
     /// The namespace of the objects that are meant; empty for all and for cluster scope.
@@ -206,12 +225,6 @@ impl Call {
         }
     }
 
-    /// The schema by which objects of a kind are read, if it is that of a custom resource.
-    pub(crate) fn custom_schema(&self, gvk: &windlass_core::Gvk) -> Option<&crate::crd::Version> {
-        let custom = self.resource.custom.as_deref();
-        custom.filter(|_| *gvk == self.resource.gvk)
-    }
-
     /// The resource as messages name it.
     pub(crate) fn group_resource(&self) -> GroupResource {
         self.resource.group_resource()
@@ -219,14 +232,7 @@ impl Call {
 
     /// The object that the path names.
     pub(crate) fn find(&self) -> Result<Doc, Status> {
-        let key = storage::key(self.namespace(), &self.path.name);
-        let entry = self.server.inner().storage.get(&self.resource.shelf, &key);
-        let entry = entry.ok_or_else(|| self.not_found())?;
-        Ok(self.resource.view(entry.doc()))
-    }
-
-    pub(crate) fn not_found(&self) -> Status {
-        Status::not_found(&self.group_resource(), &self.path.name)
+        self.operation().find()
     }
 
     /// An answer with one object in the form that the client wants.

@@ -37,7 +37,7 @@ use crate::rest::{self, Call, Given, WatchSlots};
 use crate::status::Status;
 use crate::storage::Storage;
 use crate::work::{self, APART_BODY_BYTES, WorkPool};
-use crate::{bootstrap, crd, dangling, discovery, health, respond};
+use crate::{bootstrap, crd, discovery, health, respond};
 
 /// How long a request may take, watches not counted.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
@@ -524,16 +524,8 @@ impl Server {
                     body,
                     given: parts.extensions.remove::<Given>().map(|given| given.0),
                 };
-                let follow_up = crd::FollowUp::of(&call);
                 let deprecation = call.resource.deprecation();
-                let is_about_levels = dangling::is_about(&call);
-                let answer = rest::dispatch(call).await;
-                if let Some(follow_up) = follow_up {
-                    follow_up.run(self).await;
-                }
-                if is_about_levels {
-                    tokio::spawn(dangling::tell(self.clone()));
-                }
+                let answer = rest::handle(call).await;
                 let Some(warning) = deprecation else {
                     return answer;
                 };

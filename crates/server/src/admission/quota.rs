@@ -12,7 +12,7 @@ use windlass_core::{Amounts, Doc, GroupResource, Key, amounts, quota};
 use windlass_store::{Change, Entry, Outcome, Resource as Shelf};
 
 use super::Request;
-use crate::rest::put;
+use crate::rest::{put, put_checked};
 use crate::status::Status;
 use crate::storage::{self, Storage};
 
@@ -202,7 +202,7 @@ impl<'a> Bill<'a> {
             let Some((total, more)) = self.charge(current.doc())? else {
                 return Ok((Change::Keep, None));
             };
-            let change = Change::put(with_used(current.doc(), &total));
+            let change = put_checked(with_used(current.doc(), &total))?;
             Ok((change, Some(more)))
         };
         let shelf = Shelf::new("", QUOTAS);

@@ -22,7 +22,7 @@ const FILE_MODE: i64 = 0o644;
 const ATTEMPTS: usize = 10;
 const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
-pub(super) async fn admit(request: &Request<'_>, pod: Doc) -> Result<Doc, Status> {
+pub(super) fn admit(request: &Request<'_>, pod: Doc) -> Result<Doc, Status> {
     if !request.rules.service_accounts {
         return Ok(pod);
     }
@@ -40,7 +40,7 @@ pub(super) async fn admit(request: &Request<'_>, pod: Doc) -> Result<Doc, Status
         });
     });
     let name = pod.str_at("/spec/serviceAccountName");
-    let Some(account) = find(request, name).await else {
+    let Some(account) = find(request, name) else {
         let why = format!(
             "error looking up service account {}/{name}: serviceaccount \"{name}\" not found",
             request.namespace
@@ -58,23 +58,26 @@ pub(super) async fn admit(request: &Request<'_>, pod: Doc) -> Result<Doc, Status
     Ok(pod)
 }
 
-/// The account, which may be on its way if it is the default one.
-async fn find(request: &Request<'_>, name: &str) -> Option<Doc> {
-    let find = || {
-        let namespace = request.namespace;
-        request.storage.find("", "serviceaccounts", namespace, name)
-    };
-    if name != DEFAULT {
-        return find();
+/// Waits for the account of a new pod, which may be on its way if it is the default one.
+pub(super) async fn wait(request: &Request<'_>, pod: &Doc) {
+    let names = ["/spec/serviceAccountName", "/spec/serviceAccount"];
+    let mut names = names.into_iter().map(|pointer| pod.str_at(pointer));
+    let is_default = names.all(|name| matches!(name, "" | DEFAULT));
+    if !request.rules.service_accounts || !pod.at(MIRROR).is_null() || !is_default {
+        return;
     }
     let pause = request.env.jitter(RETRY_INTERVAL, 1.0);
     for _ in 1..ATTEMPTS {
-        if let Some(account) = find() {
-            return Some(account);
+        if find(request, DEFAULT).is_some() {
+            return;
         }
         tokio::time::sleep(pause).await;
     }
-    find()
+}
+
+fn find(request: &Request<'_>, name: &str) -> Option<Doc> {
+    let namespace = request.namespace;
+    request.storage.find("", "serviceaccounts", namespace, name)
 }
 
 /// A pod that stands for one that a node runs on its own has no account.

@@ -12,7 +12,7 @@ use super::path::JsonPath;
 use super::schema::{self, Node};
 use super::version::{CustomHooks, Scale, Version};
 use crate::registry::{
-    GarbagePolicy, Generation, NameRule, Resource, Scope, SelectableField, Sub, Subresource,
+    GarbagePolicy, Generation, NameRule, Needs, Resource, Scope, SelectableField, Sub, Subresource,
 };
 use crate::request::Verb;
 use crate::table::{self, Cell, Column};
@@ -171,6 +171,7 @@ fn row(crd: &Doc, names: &Doc, version: &Doc, siblings: &Siblings, since: u64) -
         shelf: Shelf::new(&group, &plural),
         conversion: None,
         ttl: None,
+        needs: Needs::default(),
         hooks: Arc::new(CustomHooks(Arc::clone(&custom))),
         custom: Some(custom),
         gvk,

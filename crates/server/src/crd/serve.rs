@@ -11,8 +11,7 @@ use windlass_store::{Change, Entry, Resource as Shelf};
 use super::{CLEANUP, GROUP, RESOURCE, approval, definition, rows, with_condition};
 use crate::bootstrap;
 use crate::registry::Resource;
-use crate::request::Verb;
-use crate::rest::{self, Call, put};
+use crate::rest::{self, put, put_checked};
 use crate::server::Server;
 use crate::status::Status;
 use crate::storage;
@@ -46,19 +45,18 @@ pub(crate) struct FollowUp {
 }
 
 impl FollowUp {
-    /// What a request may leave to do.
-    pub(crate) fn of(call: &Call) -> Option<Self> {
-        let is_write = call.path.verb.is_some_and(|verb| !verb.is_read());
-        let is_definition = call.path.group == GROUP && call.path.resource == RESOURCE;
-        let is_terminating = call
-            .resource
-            .custom
-            .as_ref()
-            .is_some_and(|custom| custom.is_terminating);
-        let is_removal = is_terminating && call.path.verb != Some(Verb::Create);
-        (is_write && (is_definition || is_removal)).then_some(Self {
-            is_last_chance: is_removal,
-        })
+    /// After a write to a definition.
+    pub(crate) fn of_definition() -> Self {
+        Self {
+            is_last_chance: false,
+        }
+    }
+
+    /// After a write to a custom resource whose definition is being deleted.
+    pub(crate) fn of_removal() -> Self {
+        Self {
+            is_last_chance: true,
+        }
     }
 
     /// Does it, even if the client goes away meanwhile.
@@ -336,18 +334,28 @@ async fn write_status(server: &Server, crd: &Doc, wanted: &Doc) -> Result<bool, 
         return Ok(true);
     }
     let uid = crd.meta().uid();
+    let mut is_too_large = false;
     let decide = |current: Option<&Arc<Entry>>| -> Result<Change, Status> {
         match current.filter(|entry| entry.doc().meta().uid() == uid) {
             // What was stored meanwhile is looked at in the next round.
             Some(entry) if entry.doc().at("/status") == crd.at("/status") => {
-                let status = wanted.at("/status");
-                Ok(Change::put(put(entry.doc().clone(), "/status", status)))
+                let told = put_checked(put(entry.doc().clone(), "/status", wanted.at("/status")));
+                is_too_large = told.is_err();
+                Ok(told.unwrap_or(Change::Keep))
             }
             _ => Ok(Change::Keep),
         }
     };
     update(server, crd, decide).await?;
-    Ok(false)
+    // One definition that is too large does not stop the others.
+    if is_too_large {
+        let definition = crd.meta().name();
+        tracing::warn!(
+            definition,
+            "the definition leaves no space for its status within 1.5 MiB; shorten its descriptions"
+        );
+    }
+    Ok(is_too_large)
 }
 
 async fn update(

@@ -10,6 +10,7 @@ use windlass_atlas::{Atlas, canonical};
 use windlass_core::{Doc, Env, GroupKind, GroupResource, Gvk};
 use windlass_store::Resource as Shelf;
 
+use super::needs::Needs;
 use crate::crd;
 use crate::field::FieldErrors;
 use crate::request::Verb;
@@ -60,6 +61,8 @@ pub(crate) struct Resource {
     pub(crate) conversion: Option<Conversion>,
     /// How long an object lives after its last write; for ever if absent.
     pub(crate) ttl: Option<Duration>,
+    /// What the rest of the server does for the kind.
+    pub(crate) needs: Needs,
     /// What the kind does beyond the rules above.
     pub(crate) hooks: Arc<dyn Hooks>,
     /// The schema of a custom resource.
@@ -112,6 +115,8 @@ pub(crate) enum Sub {
     Finalize,
     /// A restricted write to the main object.
     Part(&'static [&'static str]),
+    /// A restricted write to the main object that counts against quotas: the resize of a pod.
+    Resize(&'static [&'static str]),
     /// The log of a pod, of which there is none without a node.
     Log,
 }
@@ -163,9 +168,7 @@ pub(crate) struct Conversion {
 
 /// What a kind does beyond the rules of its row. Every method has a default that does nothing.
 ///
-/// The order on create: `admit`, `default`, `prepare_create`, `validate`; on update: `default`,
-/// `prepare_update`, `validate`, `validate_update`; on a status update: `default`,
-/// `prepare_status`, `validate_status`.
+/// `rest/write.rs` lists the steps of a write, and so the order in which these are called.
 pub(crate) trait Hooks: Send + Sync {
     /// Fills in what follows from other objects, or refuses a new object because of them.
     fn admit(&self, object: Doc, _storage: &Storage) -> Result<Doc, Status> {
@@ -313,6 +316,11 @@ impl Resource {
         self.custom
             .as_ref()
             .is_some_and(|version| version.has_rules())
+    }
+
+    /// The schema by which objects of a kind are read, if it is that of a custom resource.
+    pub(crate) fn custom_schema(&self, gvk: &Gvk) -> Option<&crd::Version> {
+        self.custom.as_deref().filter(|_| *gvk == self.gvk)
     }
 
     /// Whether objects live in namespaces.

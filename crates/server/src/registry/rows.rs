@@ -7,6 +7,7 @@ use std::time::Duration;
 use windlass_core::Gvk;
 use windlass_store::Resource as Shelf;
 
+use super::needs::{AfterWrite, Needs};
 use super::resource::{
     Conversion, GarbagePolicy, Generation, Hooks, NameRule, NoHooks, Resource, Scope,
     SelectableField, Sub, Subresource,
@@ -104,7 +105,7 @@ fn core() -> Vec<Resource> {
             .sub("log", Sub::Log, &[Verb::Get])
             .sub(
                 "resize",
-                Sub::Part(&["/spec/containers", "/spec/initContainers"]),
+                Sub::Resize(&["/spec/containers", "/spec/initContainers"]),
                 READ_WRITE,
             )
             .generation(Generation::Spec)
@@ -443,6 +444,7 @@ fn extensions() -> Vec<Resource> {
             .cluster()
             .status()
             .generation(Generation::Spec)
+            .after_write(AfterWrite::TellFlowSchemas)
     };
     vec![
         row(
@@ -458,6 +460,7 @@ fn extensions() -> Vec<Resource> {
         .generation(Generation::Spec)
         .conditional_update()
         .columns(table::CREATED_AT)
+        .after_write(AfterWrite::SyncDefinitions)
         .hooks(crd::DefinitionHooks),
         row("apiregistration.k8s.io", "v1", "APIService", "apiservices")
             .cluster()
@@ -560,6 +563,7 @@ fn row(
         shelf: Shelf::new(group, plural),
         conversion: None,
         ttl: None,
+        needs: Needs::default(),
         hooks: Arc::new(NoHooks),
         custom: None,
     }
@@ -689,6 +693,11 @@ impl Resource {
 
     fn ttl(mut self, ttl: Duration) -> Self {
         self.ttl = Some(ttl);
+        self
+    }
+
+    fn after_write(mut self, work: AfterWrite) -> Self {
+        self.needs.after_write = work;
         self
     }
 

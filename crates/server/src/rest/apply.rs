@@ -7,8 +7,10 @@ use windlass_core::{Doc, Gvk, quote};
 
 use super::fields::{self, Author};
 use super::object::{self, Strictness};
-use super::update::{self, Part, Proposal, Writing};
-use super::{Call, create, patch};
+use super::operation::Operation;
+use super::size::Measure;
+use super::write::{Part, Proposal, Write};
+use super::{Call, create, patch, update};
 use crate::body::Body;
 use crate::field::{FieldErrors, FieldPath};
 use crate::negotiate;
@@ -37,21 +39,8 @@ pub(super) fn is_asked_for(call: &Call) -> bool {
 
 pub(super) async fn apply(call: &Call, part: Part) -> Result<Response<Body>, Status> {
     let configuration = read(call)?;
-    // An apply may be tried twice; the warnings of the last time count.
-    let warnings = Mutex::new(Vec::new());
-    let propose = |current: &Doc| {
-        let (merged, complaints) = merge(call, part, Some(current), &configuration)?;
-        *warnings.lock() = complaints;
-        patch::check_uid(call, current, &merged)?;
-        Ok(Proposal::Attributed(merged))
-    };
-    let writing = Writing {
-        part,
-        dry_run: configuration.dry_run,
-        author: configuration.author.clone(),
-    };
-    let outcome = update::write(call, &writing, propose).await;
-    let mut warnings = warnings.into_inner();
+    let operation = call.operation();
+    let (outcome, mut warnings) = change(operation, part, &configuration).await;
     let (code, object) = match outcome {
         Err(status) if status.code() == StatusCode::NOT_FOUND && part == Part::Main => {
             let created = create_by(call, &configuration, &mut warnings).await?;
@@ -64,28 +53,72 @@ pub(super) async fn apply(call: &Call, part: Part) -> Result<Response<Body>, Sta
     Ok(response)
 }
 
+/// Applies a configuration that the server makes to the status of an object, in the name of a
+/// manager. Other managers give way.
+pub(crate) async fn apply_status(
+    operation: Operation<'_>,
+    manager: &str,
+    doc: Doc,
+) -> Result<(), Status> {
+    let configuration = Configuration {
+        doc,
+        duplicates: Vec::new(),
+        validation: FieldValidation::Ignore,
+        force: true,
+        dry_run: false,
+        author: Author {
+            manager: manager.to_owned(),
+            time: operation.server.inner().env.now(),
+        },
+    };
+    let (outcome, _) = change(operation, Part::Status, &configuration).await;
+    outcome.map(drop)
+}
+
+/// Applies a configuration to an object that is there. Gives warnings about it, too.
+async fn change(
+    operation: Operation<'_>,
+    part: Part,
+    configuration: &Configuration,
+) -> (Result<Doc, Status>, Vec<String>) {
+    // An apply may be tried twice; the warnings of the last time count.
+    let warnings = Mutex::new(Vec::new());
+    let propose = |current: &Doc| {
+        let (merged, complaints) = merge(&operation, part, Some(current), configuration)?;
+        *warnings.lock() = complaints;
+        patch::check_uid(&operation, current, &merged)?;
+        Ok(Proposal::Attributed(merged))
+    };
+    let write = configuration.write(operation, part);
+    let outcome = write.change(propose).await;
+    (outcome, warnings.into_inner())
+}
+
 /// Makes the object that a configuration describes.
 async fn create_by(
     call: &Call,
     configuration: &Configuration,
     warnings: &mut Vec<String>,
 ) -> Result<Doc, Status> {
-    let (object, complaints) = merge(call, Part::Main, None, configuration)?;
+    let operation = call.operation();
+    let (object, complaints) = merge(&operation, Part::New, None, configuration)?;
     let uid = object.meta().uid_str();
     if !uid.is_empty() {
         let why = format!(
             "uid mismatch: the provided object specified uid {uid}, and no existing object was \
              found"
         );
-        let (resource, name) = (call.group_resource(), &call.path.name);
+        let (resource, name) = (operation.group_resource(), operation.name);
         return Err(Status::conflict(&resource, name, &why));
     }
     call.check_also(Verb::Create)?;
     *warnings = complaints;
     let object = object::edit_metadata(&object, |metadata| metadata.without("resourceVersion"));
     let object = create::dedupe_owners(object, warnings);
-    let object = call.resource.hooks.default(object);
-    create::insert(call, object, configuration.dry_run, warnings).await
+    let write = configuration.write(operation, Part::New);
+    let created = write.create(&Proposal::Attributed(object)).await?;
+    warnings.extend(call.resource.hooks.warnings(&created));
+    Ok(created)
 }
 
 /// The configuration in a request.
@@ -152,37 +185,53 @@ fn duplicate(text: &str, path: &str) -> String {
 
 /// The live object with a configuration in it, and warnings about that.
 fn merge(
-    call: &Call,
+    operation: &Operation<'_>,
     part: Part,
     live: Option<&Doc>,
     configuration: &Configuration,
 ) -> Result<(Doc, Vec<String>), Status> {
-    let gvk = &call.resource.gvk;
+    let gvk = &operation.resource.gvk;
     check_type(gvk, &configuration.doc)?;
     let api_version = gvk.api_version();
     let author = &configuration.author;
-    let merged = fields::with_write(call, part, &api_version, author, |write| {
-        fields::with_merging(&call.resource, |merging| {
+    let merged = fields::with_write(operation, part, &api_version, author, |write| {
+        fields::with_merging(operation.resource, |merging| {
             merging.apply(live, &configuration.doc, write, configuration.force)
         })
     });
     let merged = merged.map_err(|error| refused(gvk, &configuration.doc, &error))?;
     let complaints = configuration.complaints()?;
-    let merged = named(call, &merged)?;
+    let merged = named(operation, &merged)?;
     let mut strictness = Strictness {
         validation: FieldValidation::Ignore,
         complaints: Vec::new(),
     };
     let merged = object::check_type(&merged, gvk)?;
-    let merged =
-        object::conform(&merged, gvk, call.custom_schema(gvk), &mut strictness).map_err(|why| {
-            let why = format!("failed to convert new object to proper version: {why}");
-            Status::plain(why)
-        })?;
+    let merged = object::conform(
+        &merged,
+        gvk,
+        operation.resource.custom_schema(gvk),
+        &mut strictness,
+    )
+    .map_err(|why| {
+        let why = format!("failed to convert new object to proper version: {why}");
+        Status::plain(why)
+    })?;
     Ok((merged, complaints))
 }
 
 impl Configuration {
+    /// The write of an object that a configuration is merged into, which notes its author.
+    pub(super) fn write<'a>(&self, operation: Operation<'a>, part: Part) -> Write<'a> {
+        Write {
+            operation,
+            part,
+            dry_run: self.dry_run,
+            author: self.author.clone(),
+            measure: Measure::Any,
+        }
+    }
+
     /// What is to be said about fields that come twice.
     fn complaints(&self) -> Result<Vec<String>, Status> {
         match self.validation {
@@ -201,7 +250,7 @@ impl Configuration {
     /// Applies to something that is shown in another kind than it is stored in.
     pub(super) fn apply_to(
         &self,
-        call: &Call,
+        operation: &Operation<'_>,
         gvk: &Gvk,
         work: impl FnOnce(&Doc, bool) -> Result<Doc, ApplyError>,
     ) -> Result<Doc, Status> {
@@ -209,7 +258,7 @@ impl Configuration {
         let merged = work(&self.doc, self.force);
         let merged = merged.map_err(|error| refused(gvk, &self.doc, &error))?;
         self.complaints()?;
-        named(call, &merged)
+        named(operation, &merged)
     }
 }
 
@@ -230,14 +279,14 @@ fn check_type(gvk: &Gvk, doc: &Doc) -> Result<(), Status> {
 }
 
 /// An object that has the name and the namespace of the path, or did not say.
-fn named(call: &Call, merged: &Doc) -> Result<Doc, Status> {
-    let merged = match call.namespace() {
+fn named(operation: &Operation<'_>, merged: &Doc) -> Result<Doc, Status> {
+    let merged = match operation.namespace {
         namespace if merged.meta().namespace().is_empty() && !namespace.is_empty() => {
             object::put(merged.clone(), "/metadata/namespace", namespace)
         }
         _ => merged.clone(),
     };
-    update::check_identity(call, &merged)?;
+    update::check_identity(operation, &merged)?;
     Ok(merged)
 }
 

@@ -1,15 +1,18 @@
-//! Create.
+//! Create, and what only new objects need.
 
-use http::{Response, StatusCode};
 use std::collections::HashSet;
 use std::sync::Arc;
+
+use http::{Response, StatusCode};
 use windlass_core::{Doc, Object, names};
 use windlass_store::{Change, Entry};
 
 use super::fields::{self, Author};
-use super::size::{self, Growth};
-use super::{Call, admission, metadata, object, pod, write_failed};
-use crate::auth;
+use super::operation::Operation;
+use super::size::Measure;
+use super::write::{Part, Proposal, Write};
+use super::{Call, metadata, object, pod, write_failed};
+use crate::auth::{self, User};
 use crate::body::Body;
 use crate::field::FieldErrors;
 use crate::kinds::edit;
@@ -19,9 +22,6 @@ use crate::server::Server;
 use crate::status::Status;
 use crate::storage;
 use crate::work;
-
-/// How often a new random name is tried when one is taken.
-const NAME_ATTEMPTS: usize = 8;
 
 /// Metadata that only the server sets, dropped from what clients send.
 const SYSTEM_METADATA: &[&str] = &[
@@ -41,9 +41,16 @@ pub(super) async fn create(call: &Call) -> Result<Response<Body>, Status> {
         return unstored(call, &object).await;
     }
     let object = place(call, &object)?;
-    let author = Author::of(call, &options.manager);
-    let object = attributed(call, object, &author, &mut warnings);
-    let created = insert(call, object, options.dry_run, &mut warnings).await?;
+    let object = proposed(object, &mut warnings);
+    let write = Write {
+        operation: call.operation(),
+        part: Part::New,
+        dry_run: options.dry_run,
+        author: Author::of(call, &options.manager),
+        measure: Measure::of_create(call),
+    };
+    let created = write.create(&Proposal::Change(object)).await?;
+    warnings.extend(call.resource.hooks.warnings(&created));
     let mut response = call.answer(StatusCode::CREATED, &created)?;
     respond::warn(&mut response, &warnings);
     Ok(response)
@@ -83,20 +90,9 @@ pub(super) fn place(call: &Call, object: &Doc) -> Result<Doc, Status> {
     }))
 }
 
-/// What a client sent, with its defaults, and with the client as the author of all of it. What
-/// the server adds from here on belongs to nobody.
-pub(super) fn attributed(
-    call: &Call,
-    object: Doc,
-    author: &Author,
-    warnings: &mut Vec<String>,
-) -> Doc {
-    let object = dedupe_owners(object, warnings);
-    let object = call
-        .resource
-        .hooks
-        .default(without_system_metadata(&object));
-    fields::created(&call.server, &call.resource, &object, author)
+/// A new object as a client proposes it, without what clients cannot set.
+pub(super) fn proposed(object: Doc, warnings: &mut Vec<String>) -> Doc {
+    without_system_metadata(&dedupe_owners(object, warnings))
 }
 
 fn without_system_metadata(object: &Doc) -> Doc {
@@ -109,57 +105,6 @@ fn without_system_metadata(object: &Doc) -> Doc {
             .iter()
             .fold(metadata, |metadata, key| metadata.without(key))
     })
-}
-
-/// Makes a new object of what a client sent, which has its defaults and its author.
-pub(super) async fn insert(
-    call: &Call,
-    object: Doc,
-    dry_run: bool,
-    warnings: &mut Vec<String>,
-) -> Result<Doc, Status> {
-    if !object.meta().resource_version().is_empty() {
-        return Err(Status::plain(
-            "resourceVersion should not be set on objects to be created",
-        ));
-    }
-    work::check()?;
-    let storage = &call.server.inner().storage;
-    let request = admission::request(call);
-    let object = crate::admission::create(&request, object).await?;
-    let object = call.resource.hooks.admit(object, storage)?;
-    admission::check_rights(call, &object, None)?;
-    let generated = object.meta().name().is_empty() && !object.meta().generate_name().is_empty();
-    let attempts = if generated { NAME_ATTEMPTS } else { 1 };
-    let mut taken = String::new();
-    let turn = call.turn().await;
-    for _ in 0..attempts {
-        let object = prepare(&call.server, &call.resource, &object)?;
-        let object = match &turn {
-            Some(turn) => turn.assign(object)?,
-            None => object,
-        };
-        crate::admission::validate(&request, &object, None)?;
-        work::check()?;
-        let charged = crate::admission::charge(&request, &object, None, dry_run).await?;
-        warnings.extend(call.resource.hooks.warnings(&object));
-        let outcome = store(call, &object, dry_run).await;
-        if outcome
-            .as_ref()
-            .is_err_and(|it| it.code().is_client_error())
-        {
-            // After any other error the object may be there.
-            charged.refund(storage).await;
-        }
-        match outcome {
-            Err(status) if status.reason() == "AlreadyExists" && generated => {
-                object.meta().name().clone_into(&mut taken);
-                warnings.clear();
-            }
-            outcome => return outcome,
-        }
-    }
-    Err(Status::no_free_name(&call.group_resource(), &taken))
 }
 
 /// Owners that are named twice count once.
@@ -179,10 +124,35 @@ pub(super) fn dedupe_owners(object: Doc, warnings: &mut Vec<String>) -> Doc {
     object::put(object, "/metadata/ownerReferences", kept)
 }
 
-/// A valid new object with everything in it that the server sets.
-fn prepare(server: &Server, resource: &Resource, object: &Doc) -> Result<Doc, Status> {
-    windlass_store::debug_assert_not_deciding("validation");
-    let env = &server.inner().env;
+/// A new object with its author noted for all of it.
+pub(super) fn attributed(write: &Write<'_>, object: &Doc) -> Doc {
+    let Operation {
+        server, resource, ..
+    } = write.operation;
+    fields::created(server, resource, object, &write.author)
+}
+
+/// A new object with what follows from other objects.
+pub(super) fn admitted(write: &Write<'_>, object: Doc) -> Result<Doc, Status> {
+    let operation = &write.operation;
+    let object = crate::admission::create(&operation.admission(), object)?;
+    operation.resource.hooks.admit(object, operation.storage())
+}
+
+/// A new object has no revision to compare.
+pub(super) fn check_preconditions(object: Doc) -> Result<Doc, Status> {
+    match object.meta().resource_version() {
+        "" => Ok(object),
+        _ => Err(Status::plain(
+            "resourceVersion should not be set on objects to be created",
+        )),
+    }
+}
+
+/// A new object with everything in it that the server sets.
+pub(super) fn prepared(write: &Write<'_>, object: &Doc) -> Doc {
+    let resource = write.operation.resource;
+    let env = &write.operation.server.inner().env;
     let object = object::edit_metadata(object, |metadata| {
         let metadata = edit(&metadata.into(), |metadata| {
             let base = metadata.text("generateName");
@@ -203,22 +173,26 @@ fn prepare(server: &Server, resource: &Resource, object: &Doc) -> Result<Doc, St
     } else {
         object
     };
-    let object = resource.canonical(resource.hooks.prepare_create(object, env));
-    work::check()?;
+    resource.hooks.prepare_create(object, env)
+}
+
+/// A new object that is valid by itself and beside others.
+pub(super) fn validated(write: &Write<'_>, object: Doc) -> Result<Doc, Status> {
+    let resource = write.operation.resource;
     let mut errors = FieldErrors::default();
     metadata::validate(resource, &object, &mut errors);
     resource.hooks.validate(&object, &mut errors);
     resource.hooks.validate_create(&object, &mut errors);
     // What was not evaluated to its end is not known to be wrong.
     work::check()?;
-    if errors.is_empty() {
-        return Ok(object);
+    if !errors.is_empty() {
+        let name = object.meta().name();
+        return Err(Status::invalid(&resource.group_kind(), name, &errors));
     }
-    Err(Status::invalid(
-        &resource.group_kind(),
-        object.meta().name(),
-        &errors,
-    ))
+    if write.part == Part::New {
+        crate::admission::validate(&write.operation.admission(), &object, None)?;
+    }
+    Ok(object)
 }
 
 /// A new object begins without a status, whatever its author thinks of it.
@@ -227,51 +201,6 @@ fn reset_status(resource: &Resource, object: &Doc) -> Doc {
     fields
         .with("status", resource.hooks.initial_status())
         .into()
-}
-
-async fn store(call: &Call, object: &Doc, dry_run: bool) -> Result<Doc, Status> {
-    let resource = &call.resource;
-    let key = storage::key(call.namespace(), object.meta().name());
-    let refuse = |existing: &Arc<Entry>| {
-        let (resource, name) = (call.group_resource(), object.meta().name());
-        if existing.doc().meta().is_deleting() {
-            return Status::being_deleted(&resource, name);
-        }
-        Status::already_exists(&resource, name)
-    };
-    let store = &call.server.inner().storage;
-    if dry_run {
-        return match store.get(&resource.shelf, &key) {
-            Some(existing) => Err(refuse(&existing)),
-            None => Ok(object.clone()),
-        };
-    }
-    let doc = resource.to_storage(object);
-    let doc = match size::is_small_create(call) {
-        true => doc,
-        false => size::checked(resource, doc, Growth::Plain)?,
-    };
-    let change = Change::Put {
-        doc,
-        ttl: resource.ttl,
-    };
-    let outcome = store
-        .update(&resource.shelf, &key, |current| match current {
-            Some(existing) => Err(Some(existing.clone())),
-            // Nobody waits for the answer.
-            None if work::is_cancelled() => Err(None),
-            None => Ok(change),
-        })
-        .await;
-    let refused = |existing: Option<Arc<Entry>>| match existing {
-        Some(existing) => refuse(&existing),
-        None => work::timed_out(),
-    };
-    let outcome = outcome.map_err(|error| write_failed(error.map_refusal(refused)))?;
-    match outcome.entry() {
-        Some(entry) => Ok(resource.view(entry.doc())),
-        None => Err(Status::internal("the new object is not there")),
-    }
 }
 
 /// Makes an object that has to exist from the start, unless it is there.
@@ -299,10 +228,22 @@ pub(crate) async fn set_at_start(
     let Some(resource) = table.find(group, version, plural) else {
         return Err(Status::no_such_path());
     };
-    let object = resource.hooks.default(object);
-    let object = fields::created_at_start(server, resource, &object);
-    let object = prepare(server, resource, &object)?;
-    let key = storage::key(object.meta().namespace(), object.meta().name());
+    let write = Write {
+        operation: Operation {
+            server,
+            resource,
+            namespace: object.meta().namespace(),
+            name: object.meta().name(),
+            subresource: "",
+            user: &User::server(),
+        },
+        part: Part::First,
+        dry_run: false,
+        author: Author::at_start(server, resource),
+        measure: Measure::Any,
+    };
+    let key = write.operation.key();
+    let object = write.decide_new(Proposal::Change(object.clone()), None)?;
     let put = |current: Option<&Arc<Entry>>| match current {
         Some(_) if fields.is_empty() => Ok((Change::Keep, ())),
         Some(current) => {

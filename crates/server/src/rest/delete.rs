@@ -8,14 +8,15 @@ use windlass_core::{Doc, GroupResource, Object, Time, doc};
 use windlass_store::{Change, Entry, Outcome};
 
 use super::filter::Filter;
-use super::{Call, admission, list, object};
-use crate::auth::{MASTERS, User};
+use super::operation::Operation;
+use super::write::{Part, Step};
+use super::{Call, list, object};
+use crate::auth::User;
 use crate::body::Body;
 use crate::field::{FieldErrors, FieldPath};
 use crate::negotiate::{self, Content};
 use crate::query;
 use crate::registry::{GarbagePolicy, Resource};
-use crate::request::{ResourcePath, Verb};
 use crate::respond;
 use crate::server::Server;
 use crate::status::{self, Status};
@@ -52,7 +53,7 @@ pub(super) enum Deleted {
 
 pub(super) async fn delete(call: &Call) -> Result<Response<Body>, Status> {
     let options = read_options(call)?;
-    let deleted = delete_one(call, &call.path.name, call.namespace(), &options).await?;
+    let deleted = delete_one(&call.operation(), &options).await?;
     let mut response = match deleted {
         Deleted::Gone(object) if !call.resource.returns_deleted => {
             let meta = object.meta();
@@ -85,9 +86,13 @@ pub(super) async fn delete_collection(call: &Call) -> Result<Response<Body>, Sta
         .collect();
     let mut items = Vec::new();
     for entry in chosen {
-        let namespace = entry.key.namespace().unwrap_or_default();
+        let operation = Operation {
+            namespace: entry.key.namespace().unwrap_or_default(),
+            name: entry.key.name(),
+            ..call.operation()
+        };
         // One that is gone by now needs no deleting.
-        match delete_one(call, entry.key.name(), namespace, &options).await {
+        match delete_one(&operation, &options).await {
             Ok(_) => items.push(entry),
             Err(status) if status.code() == StatusCode::NOT_FOUND => {}
             Err(status) => return Err(status),
@@ -107,30 +112,19 @@ pub(crate) async fn delete_for_server(
     resource: &Arc<Resource>,
     entry: &Entry,
 ) -> Result<(), Status> {
-    let namespace = entry.key.namespace().unwrap_or_default().to_owned();
-    let call = Call {
-        server: server.clone(),
-        resource: Arc::clone(resource),
-        path: ResourcePath {
-            group: resource.gvk.group().to_owned(),
-            version: resource.gvk.version().to_owned(),
-            namespace: namespace.clone(),
-            resource: resource.plural.to_string(),
-            name: entry.key.name().to_owned(),
-            subresource: String::new(),
-            verb: Some(Verb::Delete),
-        },
-        query: query::Query::parse("")?,
-        headers: http::HeaderMap::new(),
-        user: User::new("system:apiserver", &[MASTERS]),
-        body: bytes::Bytes::new(),
-        given: None,
+    let operation = Operation {
+        server,
+        resource,
+        namespace: entry.key.namespace().unwrap_or_default(),
+        name: entry.key.name(),
+        subresource: "",
+        user: &User::server(),
     };
     let options = DeleteOptions {
         uid: Some(entry.doc().meta().uid_str().to_owned()),
         ..DeleteOptions::default()
     };
-    match delete_one(&call, entry.key.name(), &namespace, &options).await {
+    match delete_one(&operation, &options).await {
         Err(status) if !matches!(status.code(), StatusCode::NOT_FOUND | StatusCode::CONFLICT) => {
             Err(status)
         }
@@ -140,24 +134,17 @@ pub(crate) async fn delete_for_server(
 
 /// Deletes one object, or begins to.
 pub(super) async fn delete_one(
-    call: &Call,
-    name: &str,
-    namespace: &str,
+    operation: &Operation<'_>,
     options: &DeleteOptions,
 ) -> Result<Deleted, Status> {
-    let inner = call.server.inner();
-    let resource = &call.resource;
-    let key = storage::key(namespace, name);
-    let now = inner.env.now();
-    if let Some(entry) = inner.storage.get(&resource.shelf, &key) {
-        crate::admission::delete(&admission::request(call), &resource.view(entry.doc()))?;
-    }
+    let (resource, key) = (operation.resource, operation.key());
+    let (storage, now) = (operation.storage(), operation.server.inner().env.now());
     let decide = |current: Option<&Arc<Entry>>| {
         let Some(current) = current else {
-            return Err(Status::not_found(&call.group_resource(), name));
+            return Err(operation.not_found());
         };
         let object = resource.view(current.doc());
-        let change = match decide(call, &object, options, now)? {
+        let change = match decide(operation, &object, options, now)? {
             Some(marked) => Change::Put {
                 doc: resource.to_storage(&marked),
                 ttl: resource.ttl,
@@ -167,21 +154,21 @@ pub(super) async fn delete_one(
         Ok((change, object))
     };
     if options.dry_run {
-        let entry = inner.storage.get(&resource.shelf, &key);
+        let entry = storage.get(&resource.shelf, &key);
         return match decide(entry.as_ref())? {
             (Change::Put { doc, .. }, _) => Ok(Deleted::Lingers(resource.view(&doc))),
             (_, last) => Ok(Deleted::Gone(ended(resource, last, now))),
         };
     }
-    let outcome = inner.storage.settle((&resource.shelf, &key), decide).await;
-    let modified = || Status::modified(&call.group_resource(), name);
+    let outcome = storage.settle((&resource.shelf, &key), decide).await;
+    let modified = || Status::modified(&operation.group_resource(), operation.name);
     let (outcome, last) = outcome.map_err(|error| storage::unsettled(error, modified))?;
     match outcome {
         // Upstream answers with the state before the deletion, at the revision it had.
         Outcome::Deleted(_) => Ok(Deleted::Gone(ended(resource, last, now))),
         outcome => match outcome.entry() {
             Some(entry) => Ok(Deleted::Lingers(resource.view(entry.doc()))),
-            None => Err(Status::not_found(&call.group_resource(), name)),
+            None => Err(operation.not_found()),
         },
     }
 }
@@ -197,22 +184,36 @@ fn ended(resource: &Resource, object: Doc, now: Time) -> Doc {
 
 /// The state in which a deleted object lingers; `None` if it goes at once.
 fn decide(
-    call: &Call,
+    operation: &Operation<'_>,
     object: &Doc,
     options: &DeleteOptions,
     now: Time,
 ) -> Result<Option<Doc>, Status> {
-    let resource = &call.resource;
-    check_preconditions(call, object, options)?;
-    resource.hooks.check_delete(object)?;
+    let resource = operation.resource;
+    let mut lingering = None;
+    for step in Part::Deletion.steps() {
+        match step {
+            Step::Admit => crate::admission::delete(&operation.admission(), object)?,
+            Step::CheckPreconditions => check_preconditions(resource, object, options)?,
+            Step::Prepare => lingering = prepared(resource, object, options, now),
+            Step::Validate => resource.hooks.check_delete(object)?,
+            // The rest comes before and after the decision.
+            _ => {}
+        }
+    }
+    Ok(lingering)
+}
+
+/// The state in which an object lingers as its kind has it.
+fn prepared(resource: &Resource, object: &Doc, options: &DeleteOptions, now: Time) -> Option<Doc> {
     if let Some(grace) = resource.hooks.grace_seconds(object, options.grace_seconds) {
-        return Ok(graceful(resource, object, options, grace, now));
+        return graceful(resource, object, options, grace, now);
     }
     let marked = with_garbage_finalizers(resource, object, options);
     if marked.meta().finalizers().next().is_none() && !resource.hooks.is_held(&marked) {
-        return Ok(None);
+        return None;
     }
-    Ok(Some(mark(resource, &marked, now, 0)))
+    Some(mark(resource, &marked, now, 0))
 }
 
 /// Graceful deletion: the object stays until somebody confirms its end with a grace of zero.
@@ -310,13 +311,13 @@ fn with_garbage_finalizers(resource: &Resource, object: &Doc, options: &DeleteOp
 }
 
 pub(super) fn check_preconditions(
-    call: &Call,
+    resource: &Resource,
     object: &Doc,
     options: &DeleteOptions,
 ) -> Result<(), Status> {
     let meta = object.meta();
     // Upstream names the kind here, not the resource.
-    let kind = &call.resource.gvk;
+    let kind = &resource.gvk;
     let named = GroupResource::new(kind.group().to_owned(), kind.kind().to_owned());
     let refuse = |what: &str, wanted: &str, found: &str| {
         let why = format!(

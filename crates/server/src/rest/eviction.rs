@@ -8,8 +8,8 @@ use windlass_core::{Condition, Doc, GroupKind, Gvk, LabelSelector, Selector, Tim
 use windlass_store::{Change, Entry};
 
 use super::delete::{self, DeleteOptions};
-use super::update::{self, Proposal};
-use super::{Call, admission, object, pod};
+use super::write::Proposal;
+use super::{Call, object, pod, size};
 use crate::body::Body;
 use crate::field::{FieldErrors, FieldPath};
 use crate::query::{self, FieldValidation};
@@ -44,10 +44,10 @@ pub(super) async fn evict(call: &Call) -> Result<Response<Body>, Status> {
     let mut tries_left = CONFLICT_RETRIES;
     loop {
         let pod = call.find()?;
-        crate::admission::evict(&admission::request(call), &pod)?;
+        crate::admission::evict(&call.operation().admission(), &pod)?;
         let options = delete_options(call, given)?;
         // Other writes change neither a uid nor the past: such a conflict stays.
-        delete::check_preconditions(call, &pod, &options)?;
+        delete::check_preconditions(&call.resource, &pod, &options)?;
         tries_left -= 1;
         let is_final = options.revision.is_some() || tries_left == 0;
         let outcome = match needs_budget(&pod) {
@@ -140,17 +140,19 @@ async fn mark_and_delete(
     if !options.dry_run {
         let now = call.server.inner().env.now();
         let mark = |pod: &Doc| {
-            delete::check_preconditions(call, pod, &options)?;
+            delete::check_preconditions(&call.resource, pod, &options)?;
             Ok(Proposal::Change(with_disruption(pod, now)))
         };
-        let marked = update::write(call, &pod::unattributed(call, false), mark).await?;
+        let marked = pod::unattributed(call.operation(), false)
+            .change(mark)
+            .await?;
         // The note itself is a write.
         if options.revision.is_some() {
             options.revision = Some(marked.meta().resource_version().to_owned());
         }
         options.uid = Some(marked.meta().uid_str().to_owned());
     }
-    delete::delete_one(call, &call.path.name, call.namespace(), &options).await?;
+    delete::delete_one(&call.operation(), &options).await?;
     Ok(pod::success(call))
 }
 
@@ -205,7 +207,7 @@ async fn spend_budget(call: &Call, pod: &Doc, dry_run: bool) -> Result<Allowance
         None => Ok((Change::Keep, ())),
         Some(entry) => match spent(entry.doc(), name, now) {
             Ok(_) if dry_run => Ok((Change::Keep, ())),
-            Ok(doc) => Ok((Change::put(doc), ())),
+            Ok(doc) => Ok((size::put(doc)?, ())),
             Err(status) => Err(status),
         },
     };

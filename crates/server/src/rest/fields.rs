@@ -7,7 +7,8 @@ use windlass_core::{Doc, Time};
 
 use super::Call;
 use super::object;
-use super::update::Part;
+use super::operation::Operation;
+use super::write::Part;
 use crate::registry::Resource;
 use crate::server::Server;
 
@@ -33,6 +34,22 @@ impl Author {
                 name => name.to_owned(),
             },
             time: call.server.inner().env.now(),
+        }
+    }
+
+    /// Nobody: what the server does on behalf of somebody has no author.
+    pub(super) fn nobody(server: &Server) -> Self {
+        Self {
+            manager: String::new(),
+            time: server.inner().env.now(),
+        }
+    }
+
+    /// The author of an object that the server itself makes.
+    pub(super) fn at_start(server: &Server, resource: &Resource) -> Self {
+        Self {
+            manager: resource.hooks.first_manager().to_owned(),
+            time: server.inner().env.now(),
         }
     }
 }
@@ -74,37 +91,35 @@ pub(super) fn created(server: &Server, resource: &Resource, new: &Doc, author: &
     with_merging(resource, |merging| merging.create(new, &write, memory))
 }
 
-/// An object that the server itself makes.
-pub(super) fn created_at_start(server: &Server, resource: &Resource, new: &Doc) -> Doc {
-    let author = Author {
-        manager: resource.hooks.first_manager().to_owned(),
-        time: server.inner().env.now(),
-    };
-    created(server, resource, new, &author)
-}
-
 /// A changed object with what its author has set, taken from those who had set it before.
-pub(super) fn updated(call: &Call, part: Part, old: &Doc, new: &Doc, author: &Author) -> Doc {
-    let api_version = call.resource.gvk.api_version();
-    with_write(call, part, &api_version, author, |write| {
-        with_merging(&call.resource, |merging| {
-            merging.track(Some(old), new, write)
-        })
-    })
+pub(super) fn updated(write: &super::write::Write<'_>, old: &Doc, new: &Doc) -> Doc {
+    let operation = &write.operation;
+    let api_version = operation.resource.gvk.api_version();
+    with_write(
+        operation,
+        write.part,
+        &api_version,
+        &write.author,
+        |write| {
+            with_merging(operation.resource, |merging| {
+                merging.track(Some(old), new, write)
+            })
+        },
+    )
 }
 
 /// Runs `work` with what is to be known of a write to a part of an object.
 pub(super) fn with_write<T>(
-    call: &Call,
+    operation: &Operation<'_>,
     part: Part,
     api_version: &str,
     author: &Author,
     work: impl FnOnce(&Write<'_>) -> T,
 ) -> T {
-    let ignored = ignored(&call.resource, part);
+    let ignored = ignored(operation.resource, part);
     work(&Write {
         manager: &author.manager,
-        subresource: &call.path.subresource,
+        subresource: operation.subresource,
         api_version,
         time: author.time,
         ignored: &ignored,
@@ -114,9 +129,11 @@ pub(super) fn with_write<T>(
 /// The fields that a write to a part does not change.
 fn ignored(resource: &Resource, part: Part) -> FieldSet {
     match part {
-        Part::Main | Part::Finalize if resource.has_status() => FieldSet::of_fields(&[&["status"]]),
+        Part::New | Part::First | Part::Main | Part::Finalize if resource.has_status() => {
+            FieldSet::of_fields(&[&["status"]])
+        }
         Part::Status => FieldSet::of_fields(resource.hooks.status_resets()),
-        Part::Main | Part::Finalize | Part::Whole | Part::Only(_) => FieldSet::new(),
+        _ => FieldSet::new(),
     }
 }
 

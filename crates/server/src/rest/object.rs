@@ -34,7 +34,7 @@ pub(super) fn decode(
         validation,
         complaints: duplicates,
     };
-    let custom = call.custom_schema(gvk);
+    let custom = call.resource.custom_schema(gvk);
     let refuse = |why: String| {
         let (kind, version) = (gvk.kind(), gvk.version());
         Status::bad_request(format!(

@@ -11,7 +11,10 @@ use windlass_core::{Doc, GroupKind, Gvk, JsonPatch, OPERATIONS_LIMIT, PatchError
 
 use super::fields::Author;
 use super::object::{self, Strictness};
-use super::update::{self, Part, Proposal, Writing};
+use super::operation::Operation;
+use super::size::Measure;
+use super::update;
+use super::write::{Part, Proposal, Write};
 use super::{Call, apply};
 use crate::body::Body;
 use crate::crd;
@@ -55,16 +58,18 @@ pub(super) async fn patch(call: &Call, part: Part) -> Result<Response<Body>, Sta
     let propose = |current: &Doc| {
         let (patched, complaints) = patch.apply(current)?;
         *warnings.lock() = complaints;
-        update::check_identity(call, &patched)?;
-        check_uid(call, current, &patched)?;
+        update::check_identity(&call.operation(), &patched)?;
+        check_uid(&call.operation(), current, &patched)?;
         Ok(Proposal::Change(patched))
     };
-    let writing = Writing {
+    let write = Write {
+        operation: call.operation(),
         part,
         dry_run: patch.dry_run,
         author: patch.author.clone(),
+        measure: Measure::Any,
     };
-    let object = update::write(call, &writing, propose).await?;
+    let object = write.change(propose).await?;
     let mut response = call.answer(StatusCode::OK, &object)?;
     respond::warn(&mut response, &warnings.into_inner());
     Ok(response)
@@ -96,7 +101,11 @@ fn converter_words(why: &str) -> String {
 }
 
 /// In an update the uid is a condition; a patch that names another one wants to change it.
-pub(super) fn check_uid(call: &Call, current: &Doc, patched: &Doc) -> Result<(), Status> {
+pub(super) fn check_uid(
+    operation: &Operation<'_>,
+    current: &Doc,
+    patched: &Doc,
+) -> Result<(), Status> {
     let mut errors = FieldErrors::default();
     let uid = patched.at("/metadata/uid");
     // A patch that removes it means nothing by that.
@@ -107,11 +116,8 @@ pub(super) fn check_uid(call: &Call, current: &Doc, patched: &Doc) -> Result<(),
     if errors.is_empty() {
         return Ok(());
     }
-    Err(Status::invalid(
-        &call.resource.group_kind(),
-        &call.path.name,
-        &errors,
-    ))
+    let kind = operation.resource.group_kind();
+    Err(Status::invalid(&kind, operation.name, &errors))
 }
 
 /// The patch of a request to an object of a kind.
@@ -132,7 +138,7 @@ pub(super) fn read(call: &Call, gvk: &Gvk) -> Result<Patch, Status> {
             .resource
             .custom
             .clone()
-            .filter(|_| call.custom_schema(gvk).is_some()),
+            .filter(|_| *gvk == call.resource.gvk),
         validation: options.validation,
         dry_run: options.dry_run,
         author: Author::of(call, &options.manager),

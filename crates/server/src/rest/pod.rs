@@ -4,7 +4,9 @@ use http::{Response, StatusCode};
 use windlass_core::{Doc, Gvk, Time, doc};
 
 use super::fields::Author;
-use super::update::{self, Part, Proposal, Writing};
+use super::operation::Operation;
+use super::size::Measure;
+use super::write::{Part, Proposal, Write};
 use super::{Call, object};
 use crate::body::Body;
 use crate::field::{FieldErrors, FieldPath};
@@ -17,7 +19,7 @@ const BINDING: Gvk = Gvk::constant("", "v1", "Binding");
 pub(super) async fn bind(call: &Call) -> Result<Response<Body>, Status> {
     let options = call.query.write_options("CreateOptions")?;
     let binding = object::decode(call, &BINDING, options.validation, &mut Vec::new())?;
-    assign(call, &binding, options.dry_run).await
+    assign(call, call.operation(), &binding, options.dry_run).await
 }
 
 /// Assigns the pod that a binding names to a node.
@@ -28,26 +30,25 @@ pub(super) async fn bind_named(call: &Call, binding: &Doc) -> Result<Response<Bo
         .find("", "v1", "pods")
         .cloned()
         .ok_or_else(Status::no_such_path)?;
-    let mut path = call.path.clone();
-    binding.meta().name().clone_into(&mut path.name);
-    let call = Call {
-        server: call.server.clone(),
-        resource: pods,
-        path,
-        query: call.query.clone(),
-        headers: call.headers.clone(),
-        user: call.user.clone(),
-        body: call.body.clone(),
-        given: call.given.clone(),
+    let operation = Operation {
+        resource: &pods,
+        name: binding.meta().name(),
+        ..call.operation()
     };
-    assign(&call, binding, options.dry_run).await
+    assign(call, operation, binding, options.dry_run).await
 }
 
-async fn assign(call: &Call, binding: &Doc, dry_run: bool) -> Result<Response<Body>, Status> {
-    check_binding(call, binding)?;
+async fn assign(
+    call: &Call,
+    operation: Operation<'_>,
+    binding: &Doc,
+    dry_run: bool,
+) -> Result<Response<Body>, Status> {
+    check_binding(operation.name, binding)?;
     let now = call.server.inner().env.now();
-    let propose = |pod: &Doc| assigned(call, pod, binding, now).map(Proposal::Change);
-    update::write(call, &unattributed(call, dry_run), propose).await?;
+    let propose = |pod: &Doc| assigned(pod, binding, now).map(Proposal::Change);
+    let write = unattributed(operation, dry_run);
+    write.change(propose).await?;
     Ok(success(call))
 }
 
@@ -58,15 +59,17 @@ pub(super) fn success(call: &Call) -> Response<Body> {
 }
 
 /// A change that the server makes on behalf of somebody.
-pub(super) fn unattributed(call: &Call, dry_run: bool) -> Writing {
-    Writing {
+pub(super) fn unattributed(operation: Operation<'_>, dry_run: bool) -> Write<'_> {
+    Write {
+        operation,
         part: Part::Whole,
         dry_run,
-        author: Author::of(call, ""),
+        author: Author::nobody(operation.server),
+        measure: Measure::Any,
     }
 }
 
-fn check_binding(call: &Call, binding: &Doc) -> Result<(), Status> {
+fn check_binding(pod: &str, binding: &Doc) -> Result<(), Status> {
     let mut errors = FieldErrors::default();
     let target = FieldPath::new("target");
     match binding.str_at("/target/kind") {
@@ -77,7 +80,7 @@ fn check_binding(call: &Call, binding: &Doc) -> Result<(), Status> {
         errors.required(&target.child("name"), "");
     }
     let name = binding.meta().name();
-    if !name.is_empty() && name != call.path.name {
+    if !name.is_empty() && name != pod {
         return Err(Status::bad_request(
             "name in URL does not match name in Binding object",
         ));
@@ -90,8 +93,8 @@ fn check_binding(call: &Call, binding: &Doc) -> Result<(), Status> {
 }
 
 /// A pod on its node.
-fn assigned(call: &Call, pod: &Doc, binding: &Doc, now: Time) -> Result<Doc, Status> {
-    let name = &call.path.name;
+fn assigned(pod: &Doc, binding: &Doc, now: Time) -> Result<Doc, Status> {
+    let name = pod.meta().name();
     let refuse = |why: &str| {
         let resource = windlass_core::GroupResource::new("", "pods/binding");
         Err(Status::conflict(&resource, name, why))

@@ -6,7 +6,8 @@ use windlass_atlas::apply::{self as merging, AtlasSchema, Deduced, ScalePaths};
 use windlass_core::{Doc, Gvk, LabelSelector, Selector, doc};
 
 use super::fields::{self, Author};
-use super::update::{self, Part, Proposal, Writing};
+use super::size::Measure;
+use super::write::{Part, Proposal, Write};
 use super::{Call, apply, object, patch};
 use crate::body::Body;
 use crate::crd::Scale;
@@ -35,8 +36,8 @@ pub(super) async fn update(call: &Call) -> Result<Response<Body>, Status> {
         let shown = with_managers(call, current)?;
         scaled(call, current, &track(call, &shown, &scale, &author))
     };
-    let writing = writing(options.dry_run, &author);
-    let object = update::write(call, &writing, propose).await?;
+    let write = write(call, options.dry_run, &author);
+    let object = write.change(propose).await?;
     let mut response = answer(call, &object)?;
     respond::warn(&mut response, &warnings);
     Ok(response)
@@ -52,8 +53,8 @@ pub(super) async fn patch(call: &Call) -> Result<Response<Body>, Status> {
         let (scale, _) = patch.apply(&shown)?;
         scaled(call, current, &track(call, &shown, &scale, &patch.author))
     };
-    let writing = writing(patch.dry_run, &patch.author);
-    let object = update::write(call, &writing, propose).await?;
+    let write = write(call, patch.dry_run, &patch.author);
+    let object = write.change(propose).await?;
     answer(call, &object)
 }
 
@@ -62,7 +63,7 @@ async fn apply(call: &Call) -> Result<Response<Body>, Status> {
     let author = &configuration.author;
     let propose = |current: &Doc| {
         let shown = with_managers(call, current)?;
-        let scale = configuration.apply_to(call, &SCALE, |config, force| {
+        let scale = configuration.apply_to(&call.operation(), &SCALE, |config, force| {
             with_write(call, author, |write| match Atlas::kind(&SCALE) {
                 Some(kind) => {
                     merging::apply(AtlasSchema::of(kind), Some(&shown), config, write, force)
@@ -72,16 +73,18 @@ async fn apply(call: &Call) -> Result<Response<Body>, Status> {
         })?;
         scaled(call, current, &scale)
     };
-    let writing = writing(configuration.dry_run, author);
-    let object = update::write(call, &writing, propose).await?;
+    let write = write(call, configuration.dry_run, author);
+    let object = write.change(propose).await?;
     answer(call, &object)
 }
 
-fn writing(dry_run: bool, author: &Author) -> Writing {
-    Writing {
+fn write<'a>(call: &'a Call, dry_run: bool, author: &Author) -> Write<'a> {
+    Write {
+        operation: call.operation(),
         part: Part::Main,
         dry_run,
         author: author.clone(),
+        measure: Measure::Any,
     }
 }
 
@@ -102,7 +105,8 @@ fn with_paths<T>(call: &Call, work: impl FnOnce(&ScalePaths<'_>) -> T) -> T {
 }
 
 fn with_write<T>(call: &Call, author: &Author, work: impl FnOnce(&merging::Write<'_>) -> T) -> T {
-    fields::with_write(call, Part::Whole, &SCALE.api_version(), author, work)
+    let operation = call.operation();
+    fields::with_write(&operation, Part::Whole, &SCALE.api_version(), author, work)
 }
 
 /// The scale of an object with those who set the replicas.

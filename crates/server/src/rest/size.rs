@@ -5,10 +5,10 @@
 
 use windlass_atlas::ProtobufEncoder;
 use windlass_core::Doc;
+use windlass_store::Change;
 
 use super::{Call, fields};
 use crate::registry::Resource;
-use crate::request::Verb;
 use crate::status::Status;
 
 /// The most bytes that an object may have in the form in which upstream stores it.
@@ -30,38 +30,62 @@ pub(super) enum Growth {
     Applied,
 }
 
-/// Returns true if a request cannot make an object that is too large. The schema of a custom
-/// resource may have defaults of any size; a patch, an update or a request of this process has more
-/// to bring than its body.
-pub(super) fn is_small_create(call: &Call) -> bool {
-    call.path.verb == Some(Verb::Create)
-        && !call.resource.is_custom
-        && !call.body.is_empty()
-        && call.body.len() <= SMALL_BODY_BYTES
+/// Knowledge of the size of an object before it is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Measure {
+    /// None: it is measured.
+    Any,
+    /// It comes from a body that is too small to make an object that is too large.
+    Small,
 }
 
-/// An object in its stored form that is not too large, or else without its managed fields.
-pub(super) fn checked(resource: &Resource, stored: Doc, growth: Growth) -> Result<Doc, Status> {
-    if is_within(resource, &stored) {
-        return Ok(stored);
+impl Measure {
+    /// What the body of a create tells. The schema of a custom resource may have defaults of any
+    /// size; a patch, an update or a request of this process has more to bring than its body.
+    pub(super) fn of_create(call: &Call) -> Self {
+        let is_small = !call.resource.is_custom
+            && !call.body.is_empty()
+            && call.body.len() <= SMALL_BODY_BYTES;
+        match is_small {
+            true => Self::Small,
+            false => Self::Any,
+        }
+    }
+}
+
+/// An object whose stored form is not too large, or else the object without its managed fields.
+pub(super) fn checked(resource: &Resource, object: Doc, growth: Growth) -> Result<Doc, Status> {
+    if is_within(&resource.to_storage(&object)) {
+        return Ok(object);
+    }
+    let bare = fields::without_managers(object);
+    match growth {
+        Growth::Plain if is_within(&resource.to_storage(&bare)) => Ok(bare),
+        _ => Err(Status::plain(TOO_LARGE)),
+    }
+}
+
+/// The change to an object that the server writes itself, as it is stored: a status, mostly.
+pub(crate) fn put(stored: Doc) -> Result<Change, Status> {
+    if is_within(&stored) {
+        return Ok(Change::put(stored));
     }
     let bare = fields::without_managers(stored);
-    match growth {
-        Growth::Plain if is_within(resource, &bare) => Ok(bare),
-        _ => Err(Status::plain(TOO_LARGE)),
+    match is_within(&bare) {
+        true => Ok(Change::put(bare)),
+        false => Err(Status::plain(TOO_LARGE)),
     }
 }
 
 /// Nearly all objects are far below the limit, which a walk without a look at their texts tells.
 /// Near it the form counts: upstream stores built-in kinds as protobuf.
-fn is_within(resource: &Resource, stored: &Doc) -> bool {
+fn is_within(stored: &Doc) -> bool {
     if stored.is_json_within(OBJECT_BYTES_LIMIT) {
         return true;
     }
     let mut bytes = Vec::new();
     // Twice the limit in JSON is above it in protobuf, too, for all but the emptiest of objects.
-    !resource.is_custom
-        && stored.is_json_within(4 * OBJECT_BYTES_LIMIT)
+    stored.is_json_within(4 * OBJECT_BYTES_LIMIT)
         && ProtobufEncoder::new().write(stored, &mut bytes)
         && bytes.len() <= OBJECT_BYTES_LIMIT
 }

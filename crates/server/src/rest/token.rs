@@ -3,7 +3,7 @@
 use http::{Response, StatusCode};
 use windlass_core::{Doc, Gvk};
 
-use super::{Call, admission, object};
+use super::{Call, object};
 use crate::auth::{Claims, ISSUER};
 use crate::body::Body;
 use crate::field::{FieldErrors, FieldPath};
@@ -17,7 +17,8 @@ const SECONDS_MAX: i64 = 1 << 32;
 pub(super) fn create(call: &Call) -> Result<Response<Body>, Status> {
     let options = call.query.write_options("CreateOptions")?;
     let request = object::decode(call, &REQUEST, options.validation, &mut Vec::new())?;
-    crate::admission::token(&admission::request(call), &call.path.name, &request)?;
+    let operation = call.operation();
+    crate::admission::token(&operation.admission(), operation.name, &request)?;
     let account = call.find()?;
     let seconds = request
         .at("/spec/expirationSeconds")

@@ -1,82 +1,41 @@
-//! Update, and what patch and the subresources share with it.
-
-use std::sync::Arc;
+//! Update, and what changes of objects share with it.
 
 use http::{Response, StatusCode};
 use windlass_core::{Doc, GroupKind, Object};
-use windlass_store::{Change, Entry, Outcome, WriteError};
 
 use super::fields::{self, Author};
-use super::size::{self, Growth};
-use super::{Call, admission, create, metadata, object};
-use crate::admission::Charged;
+use super::operation::Operation;
+use super::size::Measure;
+use super::write::{Part, Proposal, Write};
+use super::{Call, create, metadata, object};
 use crate::body::Body;
 use crate::field::{FieldErrors, FieldPath};
-use crate::query::WriteOptions;
 use crate::registry::{Generation, Resource};
 use crate::request::Verb;
 use crate::respond;
 use crate::status::Status;
-use crate::storage::{self, Decided, Unsettled};
 use crate::work;
-
-/// Which part of an object a request writes. The rest stays as it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
-    /// All but the status.
-    Main,
-    /// The status, and metadata where the kind allows it.
-    Status,
-    /// The finalizers in the spec of a namespace.
-    Finalize,
-    /// Everything, for changes that the server makes itself.
-    Whole,
-    /// The values at these pointers.
-    Only(&'static [&'static str]),
-}
-
-/// A state that somebody proposes for an object.
-pub(super) enum Proposal {
-    /// The change belongs to the author of the request.
-    Change(Doc),
-    /// The author of each field is already noted.
-    Attributed(Doc),
-}
-
-/// How a proposal is written.
-#[derive(Clone, Debug)]
-pub(super) struct Writing {
-    pub(super) part: Part,
-    /// Whether nothing is to be stored.
-    pub(super) dry_run: bool,
-    pub(super) author: Author,
-}
-
-/// What becomes of an object.
-enum Decision {
-    Put(Doc),
-    /// The last thing that kept a deleted object is gone. This is what the client sent last.
-    Remove(Doc),
-}
 
 pub(super) async fn update(call: &Call, part: Part) -> Result<Response<Body>, Status> {
     let options = call.query.write_options("UpdateOptions")?;
     let mut warnings = Vec::new();
     let body = object::decode(call, &call.resource.gvk, options.validation, &mut warnings)?;
-    check_identity(call, &body)?;
+    check_identity(&call.operation(), &body)?;
     let body = place(call, &body);
     let body = create::dedupe_owners(body, &mut warnings);
     warnings.extend(call.resource.hooks.warnings(&body));
-    let writing = Writing {
+    let write = Write {
+        operation: call.operation(),
         part,
         dry_run: options.dry_run,
         author: Author::of(call, &options.manager),
+        measure: Measure::Any,
     };
     let propose = |_: &Doc| Ok(Proposal::Change(body.clone()));
-    let outcome = write(call, &writing, propose).await;
+    let outcome = write.change(propose).await;
     let (code, object) = match outcome {
         Err(status) if status.code() == StatusCode::NOT_FOUND && may_create(call, part) => {
-            create_instead(call, &body, &options, &mut warnings).await?
+            create_instead(call, write, &body, &mut warnings).await?
         }
         outcome => (StatusCode::OK, outcome?),
     };
@@ -91,8 +50,8 @@ fn may_create(call: &Call, part: Part) -> bool {
 
 async fn create_instead(
     call: &Call,
+    write: Write<'_>,
     body: &Doc,
-    options: &WriteOptions,
     warnings: &mut Vec<String>,
 ) -> Result<(StatusCode, Doc), Status> {
     call.check_also(Verb::Create)?;
@@ -108,20 +67,22 @@ async fn create_instead(
         ));
     }
     if !body.meta().resource_version().is_empty() {
-        return Err(call.not_found());
+        return Err(call.operation().not_found());
     }
     // Creating warns of the same things again.
     warnings.clear();
-    let author = Author::of(call, &options.manager);
-    let object = create::attributed(call, body.clone(), &author, warnings);
-    let created = create::insert(call, object, options.dry_run, warnings).await?;
+    let object = create::proposed(body.clone(), warnings);
+    let part = Part::New;
+    let created = Write { part, ..write };
+    let created = created.create(&Proposal::Change(object)).await?;
+    warnings.extend(call.resource.hooks.warnings(&created));
     Ok((StatusCode::CREATED, created))
 }
 
 /// The name and namespace in a body must be those of the path, or absent.
-pub(super) fn check_identity(call: &Call, body: &Doc) -> Result<(), Status> {
+pub(super) fn check_identity(operation: &Operation<'_>, body: &Doc) -> Result<(), Status> {
     let (name, namespace) = (body.meta().name(), body.meta().namespace());
-    let url_name = &call.path.name;
+    let url_name = operation.name;
     if name.is_empty() {
         return Err(Status::bad_request(format!(
             "the name of the object ({url_name} based on URL) was undeterminable: name must be \
@@ -133,7 +94,10 @@ pub(super) fn check_identity(call: &Call, body: &Doc) -> Result<(), Status> {
             "the name of the object ({name}) does not match the name on the URL ({url_name})"
         )));
     }
-    if call.resource.is_namespaced() && !namespace.is_empty() && namespace != call.namespace() {
+    if operation.resource.is_namespaced()
+        && !namespace.is_empty()
+        && namespace != operation.namespace
+    {
         return Err(Status::bad_request(
             "the namespace of the provided object does not match the namespace sent on the request",
         ));
@@ -149,157 +113,21 @@ fn place(call: &Call, body: &Doc) -> Doc {
     })
 }
 
-/// Writes what `propose` makes of the present object.
-///
-/// The decision is made on the state that everybody sees, outside of the lock of the store. If
-/// another write comes first it is made again, on the newest state, outside as well.
-pub(super) async fn write(
-    call: &Call,
-    writing: &Writing,
-    propose: impl Fn(&Doc) -> Result<Proposal, Status>,
-) -> Result<Doc, Status> {
-    let resource = &call.resource;
-    let store = &call.server.inner().storage;
-    let key = storage::key(call.namespace(), &call.path.name);
-    let turn = call.turn().await;
-    let Some(seen) = store.get(&resource.shelf, &key) else {
-        return Err(call.not_found());
-    };
-    let decide = |entry: &Entry| {
-        let current = resource.view(entry.doc());
-        let proposed = propose(&current)?;
-        work::check()?;
-        match (decide(call, writing, &current, proposed)?, &turn) {
-            (Decision::Put(object), Some(turn)) => turn.assign(object).map(Decision::Put),
-            (decision, _) => Ok(decision),
-        }
-    };
-    let decision = decide(&seen)?;
-    let charged = charge(call, writing, seen.doc(), &decision).await?;
-    if writing.dry_run {
-        return Ok(match decision {
-            Decision::Put(object) | Decision::Remove(object) => object,
-        });
-    }
-    let first = Decided::new(Some(&seen), Ok(change(resource, decision)));
-    let again = |current: Option<&Arc<Entry>>| match current {
-        Some(current) => Ok(change(resource, decide(current)?)),
-        None => Err(call.not_found()),
-    };
-    let object = (&resource.shelf, &key);
-    let outcome = store.settle_after(first, object, again).await;
-    if let Err(WriteError::Refused(_)) = outcome {
-        charged.refund(store).await;
-    }
-    written(call, outcome)
-}
-
-/// The object after a write, or what was sent with its last breath.
-fn written(
-    call: &Call,
-    outcome: Result<(Outcome, Option<Doc>), WriteError<Unsettled>>,
-) -> Result<Doc, Status> {
-    let modified = || Status::modified(&call.group_resource(), &call.path.name);
-    let (outcome, removed) = outcome.map_err(|error| storage::unsettled(error, modified))?;
-    match (removed, outcome.entry()) {
-        (Some(object), _) => Ok(object),
-        (None, Some(entry)) => Ok(call.resource.view(entry.doc())),
-        (None, None) => Err(call.not_found()),
-    }
-}
-
-/// The change that a decision asks the store for, and what was sent with the last breath of an
-/// object.
-fn change(resource: &Resource, decision: Decision) -> (Change, Option<Doc>) {
-    match decision {
-        Decision::Put(object) => {
-            let doc = resource.to_storage(&object);
-            let ttl = resource.ttl;
-            (Change::Put { doc, ttl }, None)
-        }
-        Decision::Remove(object) => (Change::Delete, Some(object)),
-    }
-}
-
-/// Charges quotas for what an object has more than before, which is given in its stored form. A
-/// write that is faster than this one may change that; the next count then sets it right.
-async fn charge(
-    call: &Call,
-    writing: &Writing,
-    old: &Doc,
-    decision: &Decision,
-) -> Result<Charged, Status> {
-    let is_main = writing.part == Part::Main;
-    let is_resize = call.path.subresource == "resize";
-    let request = admission::request(call);
-    match decision {
-        Decision::Put(new) if is_main || is_resize => {
-            if !crate::admission::is_charged_for(&request, is_main, new, old) {
-                return Ok(Charged::default());
-            }
-            crate::admission::charge(&request, new, Some(old), writing.dry_run).await
-        }
-        _ => Ok(Charged::default()),
-    }
-}
-
-/// What becomes of an object for which somebody proposes another state.
-fn decide(
-    call: &Call,
-    writing: &Writing,
-    old: &Doc,
-    proposed: Proposal,
-) -> Result<Decision, Status> {
-    windlass_store::debug_assert_not_deciding("validation");
-    let resource = &call.resource;
-    let part = writing.part;
-    let growth = match proposed {
-        Proposal::Change(_) => Growth::Plain,
-        Proposal::Attributed(_) => Growth::Applied,
-    };
-    let tracked = match proposed {
-        Proposal::Attributed(new) => {
-            check_preconditions(call, old, &new)?;
-            resource.hooks.default(new)
-        }
-        Proposal::Change(new) => {
-            check_preconditions(call, old, &new)?;
-            attribute(call, writing, old, resource.hooks.default(new))
-        }
-    };
-    let request = admission::request(call);
-    let tracked = match part {
-        Part::Main => crate::admission::update(&request, tracked, old)?,
-        Part::Status | Part::Only(_) => crate::admission::update_part(&request, tracked, old)?,
-        Part::Finalize | Part::Whole => tracked,
-    };
-    work::check()?;
-    let new = prepare(resource, part, &tracked, old);
-    let new = fields::with_managers_of(new, &tracked);
-    let new = fields::without_new_times(resource.canonical(new), old);
-    work::check()?;
-    check(call, part, old, &new)?;
-    if is_free_to_go(resource, &new) {
-        return Ok(Decision::Remove(new));
-    }
-    // What is not stored may have any size.
-    if writing.dry_run {
-        return Ok(Decision::Put(new));
-    }
-    size::checked(resource, new, growth).map(Decision::Put)
-}
-
 /// A proposed object with the author of the change noted.
-fn attribute(call: &Call, writing: &Writing, old: &Doc, new: Doc) -> Doc {
-    match writing.part {
-        // What the server does on behalf of somebody has no author.
-        Part::Whole => fields::with_managers_of(new, old),
+pub(super) fn attributed(write: &Write<'_>, new: Doc, old: &Doc) -> Doc {
+    match write.part.pointers() {
         // Only what these paths write counts.
-        Part::Only(pointers) => {
-            let changed = only(pointers, &new, old);
-            fields::updated(call, writing.part, old, &changed, &writing.author)
-        }
-        part => fields::updated(call, part, old, &new, &writing.author),
+        Some(pointers) => fields::updated(write, old, &only(pointers, &new, old)),
+        None => fields::updated(write, old, &new),
+    }
+}
+
+/// A proposed object with what follows from other objects.
+pub(super) fn admitted(write: &Write<'_>, new: Doc, old: &Doc) -> Result<Doc, Status> {
+    let request = write.operation.admission();
+    match write.part {
+        Part::Main => crate::admission::update(&request, new, old),
+        _ => crate::admission::update_part(&request, new, old),
     }
 }
 
@@ -313,62 +141,60 @@ fn only(pointers: &[&str], new: &Doc, old: &Doc) -> Doc {
         })
 }
 
-/// The new state of an object, without what this part of it may not change.
-fn prepare(resource: &Resource, part: Part, new: &Doc, old: &Doc) -> Doc {
-    let new = keep_system_metadata(new, old);
-    let new = match part {
-        Part::Main => prepare_main(resource, new, old),
-        Part::Whole => new,
+/// The new state of an object, without what this part of it may not change. What the server does on
+/// behalf of somebody has no author.
+pub(super) fn prepared(write: &Write<'_>, tracked: &Doc, old: &Doc) -> Doc {
+    let resource = write.operation.resource;
+    let new = keep_system_metadata(tracked, old);
+    let new = match write.part {
+        Part::Main => count_generation(resource, prepare_main(resource, new, old), old),
         Part::Status => prepare_status(resource, &new, old),
         Part::Finalize => object::keep_field(&new, "status", old),
-        Part::Only(pointers) => only(pointers, &new, old),
+        Part::Only(pointers) | Part::Counted(pointers) => {
+            count_generation(resource, only(pointers, &new, old), old)
+        }
+        Part::Whole => return fields::with_managers_of(new, old),
+        Part::New | Part::First | Part::Deletion => new,
     };
-    match part {
-        Part::Main | Part::Only(_) => count_generation(resource, new, old),
-        Part::Whole | Part::Status | Part::Finalize => new,
-    }
+    fields::with_managers_of(new, tracked)
 }
 
-/// Refuses a new state that is not valid.
-fn check(call: &Call, part: Part, old: &Doc, new: &Doc) -> Result<(), Status> {
-    let resource = &call.resource;
-    if part == Part::Main && new != old {
-        admission::check_rights(call, new, Some(old))?;
-    }
+/// A changed object that is valid by itself and beside others.
+pub(super) fn validated(write: &Write<'_>, new: Doc, old: &Doc) -> Result<Doc, Status> {
+    let resource = write.operation.resource;
+    let request = write.operation.admission();
     let mut errors = FieldErrors::default();
-    metadata::validate(resource, new, &mut errors);
-    metadata::validate_update(new, old, &mut errors);
-    if part == Part::Status {
-        resource.hooks.validate_status(new, old, &mut errors);
-    } else if part == Part::Main {
-        resource.hooks.validate_change(new, old, &mut errors);
-    } else if part != Part::Whole {
+    metadata::validate(resource, &new, &mut errors);
+    metadata::validate_update(&new, old, &mut errors);
+    match write.part {
+        Part::Main => resource.hooks.validate_change(&new, old, &mut errors),
+        Part::Status => resource.hooks.validate_status(&new, old, &mut errors),
         // A part with its own path is there to change what the main path may not.
-        resource.hooks.validate(new, &mut errors);
-    }
-    if let Part::Only(_) = part {
-        resource.hooks.validate_part(new, old, &mut errors);
+        Part::Finalize => resource.hooks.validate(&new, &mut errors),
+        Part::Only(_) | Part::Counted(_) => {
+            resource.hooks.validate(&new, &mut errors);
+            resource.hooks.validate_part(&new, old, &mut errors);
+        }
+        Part::Whole | Part::New | Part::First | Part::Deletion => {}
     }
     // What was not evaluated to its end is not known to be wrong.
     work::check()?;
     if !errors.is_empty() {
-        return Err(Status::invalid(
-            &resource.group_kind(),
-            old.meta().name(),
-            &errors,
-        ));
+        let (kind, name) = (resource.group_kind(), old.meta().name());
+        return Err(Status::invalid(&kind, name, &errors));
     }
-    if matches!(part, Part::Status | Part::Only(_)) {
-        crate::admission::validate_status(&admission::request(call), new, old)?;
+    match write.part {
+        Part::Main if new != *old => crate::admission::validate(&request, &new, Some(old))?,
+        Part::Status | Part::Only(_) | Part::Counted(_) => {
+            crate::admission::validate_status(&request, &new, old)?;
+        }
+        _ => {}
     }
-    if part == Part::Main && new != old {
-        crate::admission::validate(&admission::request(call), new, Some(old))?;
-    }
-    Ok(())
+    Ok(new)
 }
 
 /// Whether nothing keeps an object any more whose deletion began.
-fn is_free_to_go(resource: &Resource, object: &Doc) -> bool {
+pub(super) fn is_free_to_go(resource: &Resource, object: &Doc) -> bool {
     let grace = object
         .at("/metadata/deletionGracePeriodSeconds")
         .as_i64()
@@ -380,7 +206,11 @@ fn is_free_to_go(resource: &Resource, object: &Doc) -> bool {
 }
 
 /// The uid and the revision in a body are conditions.
-fn check_preconditions(call: &Call, old: &Doc, proposed: &Doc) -> Result<(), Status> {
+pub(super) fn check_preconditions(
+    operation: &Operation<'_>,
+    old: &Doc,
+    proposed: &Doc,
+) -> Result<(), Status> {
     let (wanted, found) = (proposed.meta(), old.meta());
     if !wanted.uid_str().is_empty() && wanted.uid_str() != found.uid_str() {
         let why = format!(
@@ -388,16 +218,20 @@ fn check_preconditions(call: &Call, old: &Doc, proposed: &Doc) -> Result<(), Sta
             wanted.uid_str(),
             found.uid_str()
         );
-        return Err(Status::conflict(&call.group_resource(), found.name(), &why));
+        return Err(Status::conflict(
+            &operation.group_resource(),
+            found.name(),
+            &why,
+        ));
     }
     match wanted.resource_version() {
-        "" | "0" if !call.resource.unconditional_update => {
+        "" | "0" if !operation.resource.unconditional_update => {
             let mut errors = FieldErrors::default();
             let field = FieldPath::new("metadata.resourceVersion");
             errors.invalid(&field, 0, "must be specified for an update");
             // Upstream names the resource here, not the kind.
-            let group = call.resource.gvk.group().to_owned();
-            let named = GroupKind::new(group, call.resource.plural.to_string());
+            let group = operation.resource.gvk.group().to_owned();
+            let named = GroupKind::new(group, operation.resource.plural.to_string());
             Err(Status::invalid(&named, found.name(), &errors))
         }
         "" | "0" => Ok(()),
@@ -405,7 +239,7 @@ fn check_preconditions(call: &Call, old: &Doc, proposed: &Doc) -> Result<(), Sta
         given if given.parse::<u64>().is_err() => Err(Status::plain(format!(
             "strconv.ParseUint: parsing {given:?}: invalid syntax"
         ))),
-        _ => Err(Status::modified(&call.group_resource(), found.name())),
+        _ => Err(Status::modified(&operation.group_resource(), found.name())),
     }
 }
 

@@ -1,0 +1,93 @@
+//! One operation on one object, on behalf of a user: all that the write path knows of a request.
+//!
+//! The server makes operations of its own, too. They need no request.
+
+use std::sync::Arc;
+
+use windlass_core::{Doc, GroupResource, Key};
+
+use crate::admission;
+use crate::allocate::Turn;
+use crate::auth::{self, User};
+use crate::registry::Resource;
+use crate::server::Server;
+use crate::status::Status;
+use crate::storage::{self, Storage};
+
+/// An operation on an object.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Operation<'a> {
+    pub(crate) server: &'a Server,
+    pub(crate) resource: &'a Arc<Resource>,
+    /// Empty at cluster scope.
+    pub(crate) namespace: &'a str,
+    /// Empty for an object that is yet to get its name.
+    pub(crate) name: &'a str,
+    /// The part of the object; empty for the object itself.
+    pub(crate) subresource: &'a str,
+    pub(crate) user: &'a User,
+}
+
+impl<'a> Operation<'a> {
+    /// The objects that are stored.
+    pub(super) fn storage(&self) -> &'a Storage {
+        &self.server.inner().storage
+    }
+
+    /// The resource as messages name it.
+    pub(super) fn group_resource(&self) -> GroupResource {
+        self.resource.group_resource()
+    }
+
+    /// The key of the object.
+    pub(super) fn key(&self) -> Key {
+        storage::key(self.namespace, self.name)
+    }
+
+    /// The object as it is now.
+    pub(super) fn find(&self) -> Result<Doc, Status> {
+        let entry = self.storage().get(&self.resource.shelf, &self.key());
+        let entry = entry.ok_or_else(|| self.not_found())?;
+        Ok(self.resource.view(entry.doc()))
+    }
+
+    pub(super) fn not_found(&self) -> Status {
+        Status::not_found(&self.group_resource(), self.name)
+    }
+
+    /// Waits until it may be decided what addresses the object gets, if it gets any.
+    pub(super) async fn turn(&self) -> Option<Turn<'a>> {
+        let inner = self.server.inner();
+        let (allocator, storage) = (&inner.allocator, &inner.storage);
+        allocator.turn(self.resource, storage, &inner.env).await
+    }
+
+    /// The operation as admission sees it.
+    pub(super) fn admission(&self) -> admission::Request<'a> {
+        let inner = self.server.inner();
+        admission::Request {
+            rules: inner.admission,
+            resource: self.resource,
+            user: self.user,
+            namespace: self.namespace,
+            subresource: self.subresource,
+            storage: &inner.storage,
+            env: &inner.env,
+        }
+    }
+
+    /// Refuses a role or binding that would give more than its author has; `old` is absent for a
+    /// new object.
+    pub(super) fn check_grants(&self, object: &Doc, old: Option<&Doc>) -> Result<(), Status> {
+        let resource = self.group_resource();
+        let write = auth::GrantWrite {
+            user: self.user,
+            resource: &resource,
+            namespace: self.namespace,
+            name: self.name,
+            new: object,
+            old,
+        };
+        auth::check_escalation(&write, self.storage())
+    }
+}
