@@ -8,6 +8,7 @@ mod limits;
 mod namespace;
 mod node;
 mod node_restriction;
+mod plugin;
 mod priority;
 mod protection;
 mod quota;
@@ -15,7 +16,10 @@ mod service_account;
 mod signing;
 mod tolerations;
 
-pub(crate) use quota::Charged;
+pub(crate) use limits::Limited;
+pub(crate) use node_restriction::NodeRule;
+pub(crate) use plugin::Plugin;
+pub(crate) use quota::{Charge, Charged};
 use windlass_core::{Doc, Env};
 
 use crate::auth::User;
@@ -53,8 +57,9 @@ pub(crate) struct Request<'a> {
 }
 
 impl Request<'_> {
-    fn is_of(&self, group: &str, plural: &str) -> bool {
-        self.resource.plural == plural && self.resource.gvk.group() == group
+    /// The plug-ins that look at the object, in their order.
+    fn plugins(&self) -> impl Iterator<Item = Plugin> {
+        self.resource.needs.admission.iter().copied()
     }
 
     /// 403 for a reason given as the end of the sentence.
@@ -71,8 +76,10 @@ impl Request<'_> {
 
 /// Waits for what a new object needs and a controller is about to make.
 pub(crate) async fn wait(request: &Request<'_>, object: &Doc) {
-    if request.is_of("", "pods") && namespace::check(request, object).is_ok() {
-        service_account::wait(request, object).await;
+    for plugin in request.plugins() {
+        if plugin == Plugin::ServiceAccount && namespace::check(request, object).is_ok() {
+            service_account::wait(request, object).await;
+        }
     }
 }
 
@@ -80,37 +87,24 @@ pub(crate) async fn wait(request: &Request<'_>, object: &Doc) {
 pub(crate) fn create(request: &Request<'_>, object: Doc) -> Result<Doc, Status> {
     namespace::check(request, &object)?;
     node_restriction::check_create(request, &object)?;
-    if request.is_of("", "pods") {
-        let pod = limits::default_pod(request, object);
-        let pod = service_account::admit(request, pod)?;
-        let pod = priority::admit(request, &pod)?;
-        return Ok(tolerations::admit(pod));
-    }
-    if request.is_of("", "nodes") {
-        return Ok(node::admit(request, object));
-    }
-    if request.is_of(signing::GROUP, signing::PLURAL) {
-        return Ok(signing::admit(request, &object));
-    }
-    Ok(protection::admit(request, object))
+    let mut plugins = request.plugins();
+    plugins.try_fold(object, |object, plugin| plugin.create(request, object))
 }
 
 /// Fills in what an update left out, or refuses it because of its author.
 pub(crate) fn update(request: &Request<'_>, object: Doc, old: &Doc) -> Result<Doc, Status> {
     node_restriction::check_update(request, &object, old)?;
-    if request.is_of("", "pods") {
-        return Ok(tolerations::admit(priority::keep(object, old)));
-    }
-    Ok(object)
+    let plugins = request.plugins();
+    Ok(plugins.fold(object, |object, plugin| plugin.update(object, old)))
 }
 
 /// Fills in what an update of a part left out, or refuses it because of its author.
 pub(crate) fn update_part(request: &Request<'_>, object: Doc, old: &Doc) -> Result<Doc, Status> {
     node_restriction::check_update(request, &object, old)?;
-    if request.is_of(signing::GROUP, signing::PLURAL) {
-        return Ok(signing::date(request, &object, old));
-    }
-    Ok(object)
+    let plugins = request.plugins();
+    Ok(plugins.fold(object, |object, plugin| {
+        plugin.update_part(request, object, old)
+    }))
 }
 
 /// Refuses a deletion because of its author.
@@ -130,13 +124,8 @@ pub(crate) fn token(request: &Request<'_>, account: &str, wanted: &Doc) -> Resul
 
 /// Refuses a valid status, or another part with its own path, because of other objects.
 pub(crate) fn validate_status(request: &Request<'_>, new: &Doc, old: &Doc) -> Result<(), Status> {
-    if request.is_of(signing::GROUP, signing::PLURAL) {
-        return signing::check_signer(request, new, old);
-    }
-    if request.is_of("resource.k8s.io", "resourceclaims") && request.subresource == "status" {
-        return crate::kinds::check_admin_allocation(new, old, request.storage);
-    }
-    Ok(())
+    let mut plugins = request.plugins();
+    plugins.try_for_each(|plugin| plugin.validate_part(request, new, old))
 }
 
 /// Refuses a valid object because of others; `old` is absent for a new object.
@@ -145,12 +134,8 @@ pub(crate) fn validate(
     object: &Doc,
     old: Option<&Doc>,
 ) -> Result<(), Status> {
-    match (request.resource.plural.as_ref(), old) {
-        ("pods", None) | ("persistentvolumeclaims", _) => limits::validate(request, object, old),
-        ("priorityclasses", _) => priority::validate(request, object, old),
-        (signing::PLURAL, None) => signing::check_subject(request, object),
-        _ => Ok(()),
-    }
+    let mut plugins = request.plugins();
+    plugins.try_for_each(|plugin| plugin.validate(request, object, old))
 }
 
 /// Charges the quotas of a namespace for a valid object, which is to be made, or to replace another
@@ -164,16 +149,11 @@ pub(crate) async fn charge(
     quota::charge(request, object, old, is_trial).await
 }
 
-/// Whether a change can make an object count for more than before.
+/// Returns true if a change can make an object count for more than before. The main path is that of
+/// the whole object.
 pub(crate) fn is_charged_for(request: &Request<'_>, is_main: bool, new: &Doc, old: &Doc) -> bool {
-    let ends = |pod: &Doc| pod.at("/spec/activeDeadlineSeconds").as_i64() >= Some(0);
-    match (
-        request.resource.gvk.group(),
-        request.resource.plural.as_ref(),
-    ) {
-        ("", "services" | "persistentvolumeclaims") => is_main,
-        // The main path changes the scopes of a pod, the other one its containers.
-        ("", "pods") => !is_main || ends(new) != ends(old),
+    request.plugins().any(|plugin| match plugin {
+        Plugin::ResourceQuota(charge) => charge.is_due(is_main, new, old),
         _ => false,
-    }
+    })
 }

@@ -10,7 +10,7 @@ use tokio::sync::{Mutex, MutexGuard};
 use windlass_core::{Doc, Env, GroupKind};
 
 use crate::field::{FieldErrors, FieldPath};
-use crate::registry::Resource;
+use crate::registry::{Allocation, Resource};
 use crate::status::Status;
 use crate::storage::Storage;
 use state::{NODE_PORTS, SERVICE_NETWORK, State};
@@ -39,7 +39,7 @@ impl Allocator {
         storage: &Storage,
         env: &'a Env,
     ) -> Option<Turn<'a>> {
-        if resource.plural != "services" || !resource.gvk.group().is_empty() {
+        if resource.needs.allocation == Allocation::Nothing {
             return None;
         }
         let turn = self.turn.lock().await;

@@ -18,12 +18,12 @@ use windlass_core::{GroupResource, quote};
 pub(crate) use admin::{admin_token, fresh_token};
 pub(crate) use authn::{Authenticator, certificate_user};
 pub(crate) use bootstrap::objects as bootstrap_objects;
-pub(crate) use escalation::{GrantWrite, check_escalation};
+pub(crate) use escalation::{Grant, GrantWrite, check_escalation};
 pub(crate) use grants::GrantIndex;
 pub(crate) use impersonate::effective_user;
 pub(crate) use node::{PodIndex, node_of, referenced_resource};
 pub(crate) use rbac::Attributes;
-pub(crate) use review::review;
+pub(crate) use review::Review;
 pub use token::SignerError;
 pub(crate) use token::{Claims, ISSUER, Signer};
 

@@ -36,9 +36,7 @@ mod signing;
 mod storage;
 mod workload;
 
-pub(crate) use apps::{
-    DaemonSets, Deployments, ReplicaSets, ReplicationControllers, StatefulSets, unreadable_rollback,
-};
+pub(crate) use apps::{DaemonSets, Deployments, ReplicaSets, ReplicationControllers, StatefulSets};
 pub(crate) use autoscaler::{
     Autoscalers, CONVERSION as AUTOSCALER_CONVERSION, OldAutoscalers, in_version_2,
 };

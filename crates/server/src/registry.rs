@@ -17,7 +17,7 @@ use parking_lot::RwLock;
 
 use crate::crd;
 
-pub(crate) use needs::{AfterWrite, Needs};
+pub(crate) use needs::{AfterWrite, Allocation, Creation, Needs};
 pub(crate) use resource::{
     Conversion, GarbagePolicy, Generation, Hooks, NameRule, Resource, Scope, SelectableField, Sub,
     Subresource,

@@ -177,14 +177,13 @@ impl Call {
     /// Whether the path names a namespace exactly when the kind needs one, or lists all of them.
     fn is_place_right(&self) -> bool {
         let path = &self.path;
-        let is_namespace = path.resource == "namespaces" && path.group.is_empty();
         match (self.resource.is_namespaced(), path.namespace.is_empty()) {
             (true, true) => {
                 path.name.is_empty()
                     || path.verb.is_some_and(Verb::is_read) && self.names_by_selector()
             }
             (true, false) | (false, true) => true,
-            (false, false) => is_namespace,
+            (false, false) => self.resource.needs.is_namespace,
         }
     }
 

@@ -12,6 +12,13 @@ const ANNOTATION: &str = "/metadata/annotations/kubernetes.io~1limit-ranger";
 /// The largest amount that still has room for thousandths.
 const MILLI_LIMIT: i64 = i64::MAX / 1000;
 
+/// A sort of object that limit ranges limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Limited {
+    Pod,
+    Claim,
+}
+
 /// What is asked for, and the most that may be used.
 struct Usage {
     requests: Amounts,
@@ -112,6 +119,7 @@ fn filled(container: &Doc, which: &str, values: &[(String, Doc)]) -> (Doc, Vec<S
 /// Refuses what a limit range does not allow.
 pub(super) fn validate(
     request: &Request<'_>,
+    limited: Limited,
     object: &Doc,
     old: Option<&Doc>,
 ) -> Result<(), Status> {
@@ -119,9 +127,9 @@ pub(super) fn validate(
         return Ok(());
     }
     for range in ranges(request) {
-        let faults = match request.is_of("", "pods") {
-            true => pod_faults(&range, object),
-            false => claim_faults(&range, object),
+        let faults = match limited {
+            Limited::Pod => pod_faults(&range, object),
+            Limited::Claim => claim_faults(&range, object),
         };
         match &faults[..] {
             [] => {}

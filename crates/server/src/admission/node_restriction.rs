@@ -28,6 +28,21 @@ const OWN_LABELS: &[&str] = &[
     "topology.kubernetes.io/zone",
 ];
 
+/// The objects of a kind that a node may write: those about itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum NodeRule {
+    /// Other rules say.
+    #[default]
+    Any,
+    Pod,
+    Node,
+    Claim,
+    Lease,
+    StorageNode,
+    Slice,
+    SigningRequest,
+}
+
 /// The node that asks, if it is one. A node without a name may write nothing.
 fn sender<'a>(request: &Request<'a>, object: &Doc) -> Result<Option<&'a str>, Status> {
     match node_of(request.user) {
@@ -45,17 +60,16 @@ pub(super) fn check_create(request: &Request<'_>, object: &Doc) -> Result<(), St
         return Ok(());
     };
     let refuse = |why: &str| Err(request.forbid(object, why));
-    let (group, plural) = (request.resource.gvk.group(), &*request.resource.plural);
-    match (group, plural) {
-        ("", "pods") => check_pod(request, node, object),
-        ("", "nodes") => check_node(request, node, object, None),
-        ("", "persistentvolumeclaims") => refuse("may only update PVC status"),
-        ("coordination.k8s.io", "leases") => check_lease(request, node, object),
-        ("storage.k8s.io", "csinodes") => check_storage_node(request, node, object),
-        ("resource.k8s.io", "resourceslices") if object.str_at("/spec/nodeName") != node => {
+    match request.resource.needs.node_rule {
+        NodeRule::Pod => check_pod(request, node, object),
+        NodeRule::Node => check_node(request, node, object, None),
+        NodeRule::Claim => refuse("may only update PVC status"),
+        NodeRule::Lease => check_lease(request, node, object),
+        NodeRule::StorageNode => check_storage_node(request, node, object),
+        NodeRule::Slice if object.str_at("/spec/nodeName") != node => {
             refuse("can only create ResourceSlice with the same NodeName as the requesting node")
         }
-        (signing::GROUP, signing::PLURAL) => signing::check_node_subject(request, node, object),
+        NodeRule::SigningRequest => signing::check_node_subject(request, node, object),
         _ => Ok(()),
     }
 }
@@ -65,30 +79,29 @@ pub(super) fn check_update(request: &Request<'_>, new: &Doc, old: &Doc) -> Resul
     let Some(node) = sender(request, old)? else {
         return Ok(());
     };
-    let (group, plural) = (request.resource.gvk.group(), &*request.resource.plural);
-    match (group, plural, request.subresource) {
-        ("", "pods", "") => {
+    match (request.resource.needs.node_rule, request.subresource) {
+        (NodeRule::Pod, "") => {
             let why = format!(
                 "unexpected operation \"UPDATE\", node {} can only create and delete mirror pods",
                 quote(node)
             );
             Err(request.forbid(old, &why))
         }
-        ("", "pods", "status") => check_pod_status(request, node, new, old),
+        (NodeRule::Pod, "status") => check_pod_status(request, node, new, old),
         // The server's own marks on a pod that is evicted; the eviction itself is checked.
-        ("", "pods", "eviction") => Ok(()),
-        ("", "pods", part) => {
+        (NodeRule::Pod, "eviction") => Ok(()),
+        (NodeRule::Pod, part) => {
             let why = format!(
                 "unexpected pod subresource {}, only 'status' and 'eviction' are allowed",
                 quote(part)
             );
             Err(request.forbid(old, &why))
         }
-        ("", "nodes", _) => check_node(request, node, new, Some(old)),
-        ("", "persistentvolumeclaims", "status") => check_claim_status(request, node, new, old),
-        ("", "persistentvolumeclaims", _) => Err(request.forbid(old, "may only update PVC status")),
-        ("coordination.k8s.io", "leases", _) => check_lease(request, node, old),
-        ("storage.k8s.io", "csinodes", _) => check_storage_node(request, node, old),
+        (NodeRule::Node, _) => check_node(request, node, new, Some(old)),
+        (NodeRule::Claim, "status") => check_claim_status(request, node, new, old),
+        (NodeRule::Claim, _) => Err(request.forbid(old, "may only update PVC status")),
+        (NodeRule::Lease, _) => check_lease(request, node, old),
+        (NodeRule::StorageNode, _) => check_storage_node(request, node, old),
         _ => Ok(()),
     }
 }
@@ -100,18 +113,17 @@ pub(super) fn check_delete(request: &Request<'_>, object: &Doc) -> Result<(), St
     };
     let refuse = |why: &str| Err(request.forbid(object, why));
     let is_own = object.str_at("/spec/nodeName") == node;
-    let (group, plural) = (request.resource.gvk.group(), &*request.resource.plural);
-    match (group, plural) {
+    match request.resource.needs.node_rule {
         // An eviction deletes as well.
-        ("", "pods") if !is_own && request.subresource.is_empty() => refuse(&format!(
+        NodeRule::Pod if !is_own && request.subresource.is_empty() => refuse(&format!(
             "node {} can only delete pods with spec.nodeName set to itself",
             quote(node)
         )),
-        ("", "nodes") => check_node_name(request, node, object),
-        ("", "persistentvolumeclaims") => refuse("may only update PVC status"),
-        ("coordination.k8s.io", "leases") => check_lease(request, node, object),
-        ("storage.k8s.io", "csinodes") => check_storage_node(request, node, object),
-        ("resource.k8s.io", "resourceslices") if !is_own => {
+        NodeRule::Node => check_node_name(request, node, object),
+        NodeRule::Claim => refuse("may only update PVC status"),
+        NodeRule::Lease => check_lease(request, node, object),
+        NodeRule::StorageNode => check_storage_node(request, node, object),
+        NodeRule::Slice if !is_own => {
             refuse("can only delete ResourceSlice with the same NodeName as the requesting node")
         }
         _ => Ok(()),

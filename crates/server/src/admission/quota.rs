@@ -11,7 +11,7 @@ use std::sync::Arc;
 use windlass_core::{Amounts, Doc, GroupResource, Key, amounts, quota};
 use windlass_store::{Change, Entry, Outcome, Resource as Shelf};
 
-use super::Request;
+use super::{Plugin, Request};
 use crate::rest::{put, put_checked};
 use crate::status::Status;
 use crate::storage::{self, Storage};
@@ -20,10 +20,30 @@ const QUOTAS: &str = "resourcequotas";
 
 /// What was charged for a write that is not made yet.
 #[derive(Debug, Default)]
-pub(crate) struct Charged(Vec<Charge>);
+pub(crate) struct Charged(Vec<Item>);
+
+/// The changes of an object for which quotas are charged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Charge {
+    /// Those of the whole object.
+    MainPath,
+    /// Those of a pod: the main path changes its scopes, its resize the amounts of its containers.
+    Pod,
+}
+
+impl Charge {
+    /// Returns true if a change can make an object count for more than before.
+    pub(super) fn is_due(self, is_main: bool, new: &Doc, old: &Doc) -> bool {
+        let ends = |pod: &Doc| pod.at("/spec/activeDeadlineSeconds").as_i64() >= Some(0);
+        match self {
+            Self::MainPath => is_main,
+            Self::Pod => !is_main || ends(new) != ends(old),
+        }
+    }
+}
 
 #[derive(Debug)]
-struct Charge {
+struct Item {
     quota: Key,
     /// The quota as it was with the charge.
     revision: u64,
@@ -132,7 +152,8 @@ impl<'a> Bill<'a> {
             return Ok(None);
         }
         let name = quota.meta().name();
-        let is_pod = self.request.is_of("", "pods");
+        let pod = Plugin::ResourceQuota(Charge::Pod);
+        let is_pod = self.request.plugins().any(|plugin| plugin == pod);
         if let Some(why) = is_pod.then(|| missing(&names, &self.object)).flatten() {
             return Err(self.forbid(&format!("failed quota: {name}: {why}")));
         }
@@ -210,7 +231,7 @@ impl<'a> Bill<'a> {
         let modified = || Status::modified(&GroupResource::new("", QUOTAS), quota.name());
         let settled = outcome.map_err(|error| storage::unsettled(error, modified))?;
         if let (Outcome::Updated { entry, .. }, Some(amounts)) = settled {
-            charged.0.push(Charge {
+            charged.0.push(Item {
                 quota,
                 revision: entry.revision,
                 amounts,

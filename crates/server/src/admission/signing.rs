@@ -11,8 +11,7 @@ use crate::auth::{Attributes, MASTERS, is_allowed};
 use crate::kinds::edit;
 use crate::status::Status;
 
-pub(super) const GROUP: &str = "certificates.k8s.io";
-pub(super) const PLURAL: &str = "certificatesigningrequests";
+const GROUP: &str = "certificates.k8s.io";
 /// The signers of certificates for nodes.
 const NODE_SIGNERS: [&str; 2] = [
     "kubernetes.io/kube-apiserver-client-kubelet",

@@ -5,45 +5,48 @@ use windlass_core::{Doc, GroupKind, doc};
 use super::rbac::{self, Attributes};
 use super::{ISSUER, MASTERS, User, authorize, node_of};
 use crate::field::{FieldErrors, FieldPath};
-use crate::registry::Resource;
-use crate::rest::put;
+use crate::rest::{Operation, put};
 use crate::server::Server;
 use crate::status::Status;
 
-/// Answers a review.
-pub(crate) fn review(
-    server: &Server,
-    user: &User,
-    resource: &Resource,
-    namespace: &str,
-    review: &Doc,
-) -> Result<Doc, Status> {
-    match &*resource.plural {
-        "selfsubjectaccessreviews" => {
-            check_attributes(review)?;
-            Ok(access(server, user, review))
+/// A question about users and rights.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Review {
+    SelfSubjectAccess,
+    SubjectAccess,
+    LocalSubjectAccess,
+    SelfSubjectRules,
+    SelfSubject,
+    Token,
+}
+
+impl Review {
+    /// The review with its answer.
+    pub(crate) fn answer(self, asked: &Operation<'_>, review: &Doc) -> Result<Doc, Status> {
+        let (server, user) = (asked.server, asked.user);
+        match self {
+            Self::SelfSubjectAccess => {
+                check_attributes(review)?;
+                Ok(access(server, user, review))
+            }
+            Self::SubjectAccess => {
+                check_attributes(review)?;
+                Ok(access(server, &subject(review)?, review))
+            }
+            Self::LocalSubjectAccess => {
+                check_attributes(review)?;
+                check_place(review, asked.namespace)?;
+                Ok(access(server, &subject(review)?, review))
+            }
+            Self::SelfSubjectRules => Ok(rules(server, user, review)),
+            Self::SelfSubject => {
+                let now = server.inner().env.now().to_string();
+                let review = put(review.clone(), "/metadata/creationTimestamp", now);
+                let status = doc!({ "userInfo": (describe(user)) });
+                Ok(put(review, "/status", status))
+            }
+            Self::Token => Ok(token(server, review)),
         }
-        "subjectaccessreviews" => {
-            check_attributes(review)?;
-            Ok(access(server, &subject(review)?, review))
-        }
-        "localsubjectaccessreviews" => {
-            check_attributes(review)?;
-            check_place(review, namespace)?;
-            Ok(access(server, &subject(review)?, review))
-        }
-        "selfsubjectrulesreviews" => Ok(rules(server, user, review)),
-        "selfsubjectreviews" => {
-            let now = server.inner().env.now().to_string();
-            let review = put(review.clone(), "/metadata/creationTimestamp", now);
-            Ok(put(
-                review,
-                "/status",
-                doc!({ "userInfo": (describe(user)) }),
-            ))
-        }
-        "tokenreviews" => Ok(token(server, review)),
-        _ => Err(Status::no_such_path()),
     }
 }
 

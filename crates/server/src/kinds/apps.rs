@@ -26,7 +26,7 @@ const TEMPLATE_GENERATION: &str = "/metadata/annotations/deprecated.daemonset.te
 
 /// What is wrong with an annotation of a deployment that upstream reads as a number, in the words
 /// of its reader.
-pub(crate) fn unreadable_rollback(deployment: &Doc) -> Option<String> {
+fn unreadable_rollback(deployment: &Doc) -> Option<String> {
     let text = deployment.meta().annotation(ROLLBACK).unwrap_or_default();
     let error = text.parse::<i64>().err()?;
     let why = match error.kind() {
@@ -62,6 +62,10 @@ pub(crate) struct DaemonSets;
 pub(crate) struct ReplicationControllers;
 
 impl Hooks for Deployments {
+    fn unreadable(&self, object: &Doc) -> Option<String> {
+        unreadable_rollback(object)
+    }
+
     fn default(&self, object: Doc) -> Doc {
         edit(&object, |object| {
             object.inside("spec", |spec| {

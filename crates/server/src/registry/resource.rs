@@ -175,6 +175,11 @@ pub(crate) trait Hooks: Send + Sync {
         Ok(object)
     }
 
+    /// The reason for which a body cannot be read, although its fields have the right types.
+    fn unreadable(&self, _object: &Doc) -> Option<String> {
+        None
+    }
+
     /// Fills in what the client left out.
     fn default(&self, object: Doc) -> Doc {
         object

@@ -7,11 +7,13 @@ use std::time::Duration;
 use windlass_core::Gvk;
 use windlass_store::Resource as Shelf;
 
-use super::needs::{AfterWrite, Needs};
+use super::needs::{AfterWrite, Allocation, Creation, Needs};
 use super::resource::{
     Conversion, GarbagePolicy, Generation, Hooks, NameRule, NoHooks, Resource, Scope,
     SelectableField, Sub, Subresource,
 };
+use crate::admission::{Charge, Limited, NodeRule, Plugin};
+use crate::auth::{Grant, Review};
 use crate::crd;
 use crate::kinds;
 use crate::request::Verb;
@@ -88,6 +90,7 @@ fn core() -> Vec<Resource> {
             .fields(&[("status.phase", "/status/phase")])
             .returns_deleted()
             .columns(table::NAMESPACE)
+            .contains_others()
             .hooks(kinds::Namespaces),
         v1("Pod", "pods")
             .short(&["po"])
@@ -113,8 +116,17 @@ fn core() -> Vec<Resource> {
             .field_or("spec.hostNetwork", "/spec/hostNetwork", "false")
             .returns_deleted()
             .columns(table::POD)
+            .admission(&[
+                Plugin::LimitRanger(Limited::Pod),
+                Plugin::ServiceAccount,
+                Plugin::Priority,
+                Plugin::DefaultTolerationSeconds,
+                Plugin::ResourceQuota(Charge::Pod),
+            ])
+            .node_rule(NodeRule::Pod)
+            .connections(&["attach", "exec", "portforward"])
             .hooks(kinds::Pods),
-        v1("Binding", "bindings").only(CREATE),
+        v1("Binding", "bindings").answered(Creation::Binding),
         v1("ComponentStatus", "componentstatuses")
             .cluster()
             .short(&["cs"])
@@ -149,6 +161,8 @@ fn core() -> Vec<Resource> {
             .create_on_update()
             .returns_deleted()
             .columns(table::SERVICE)
+            .admission(&[Plugin::ResourceQuota(Charge::MainPath)])
+            .allocation(Allocation::ServiceAddresses)
             .hooks(kinds::Services),
         v1("Endpoints", "endpoints")
             .short(&["ep"])
@@ -169,6 +183,8 @@ fn core() -> Vec<Resource> {
             .status()
             .field_or("spec.unschedulable", "/spec/unschedulable", "false")
             .columns(table::NODE)
+            .admission(&[Plugin::TaintNodesByCondition])
+            .node_rule(NodeRule::Node)
             .hooks(kinds::Nodes),
         v1("LimitRange", "limitranges")
             .short(&["limits"])
@@ -187,12 +203,21 @@ fn core() -> Vec<Resource> {
             .status()
             .returns_deleted()
             .columns(table::PERSISTENT_VOLUME)
+            .admission(&[Plugin::StorageObjectInUseProtection(
+                "kubernetes.io/pv-protection",
+            )])
             .hooks(kinds::Volumes),
         v1("PersistentVolumeClaim", "persistentvolumeclaims")
             .short(&["pvc"])
             .status()
             .returns_deleted()
             .columns(table::PERSISTENT_VOLUME_CLAIM)
+            .admission(&[
+                Plugin::LimitRanger(Limited::Claim),
+                Plugin::StorageObjectInUseProtection("kubernetes.io/pvc-protection"),
+                Plugin::ResourceQuota(Charge::MainPath),
+            ])
+            .node_rule(NodeRule::Claim)
             .hooks(kinds::Claims),
         v1("PodTemplate", "podtemplates")
             .generation(Generation::AllButStatus)
@@ -322,16 +347,20 @@ fn policies() -> Vec<Resource> {
         .columns(table::DISRUPTION_BUDGET)
         .hooks(kinds::DisruptionBudgets),
         rbac("Role", "roles")
+            .grants(Grant::Role)
             .columns(table::CREATED_AT)
             .hooks(kinds::Roles),
         rbac("RoleBinding", "rolebindings")
+            .grants(Grant::Binding)
             .columns(table::ROLE_BINDING)
             .hooks(kinds::RoleBindings),
         rbac("ClusterRole", "clusterroles")
+            .grants(Grant::Role)
             .cluster()
             .columns(table::CREATED_AT)
             .hooks(kinds::Roles),
         rbac("ClusterRoleBinding", "clusterrolebindings")
+            .grants(Grant::Binding)
             .cluster()
             .columns(table::ROLE_BINDING)
             .hooks(kinds::RoleBindings),
@@ -345,6 +374,7 @@ fn cluster_services() -> Vec<Resource> {
             .conditional_update()
             .create_on_update()
             .columns(table::LEASE)
+            .node_rule(NodeRule::Lease)
             .hooks(kinds::Leases),
         row("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices")
             .generation(Generation::ContentOrLabels)
@@ -375,7 +405,8 @@ fn cluster_services() -> Vec<Resource> {
             .cluster()
             .conditional_update()
             .returns_deleted()
-            .columns(table::CSI_NODE),
+            .columns(table::CSI_NODE)
+            .node_rule(NodeRule::StorageNode),
         storage("VolumeAttachment", "volumeattachments")
             .cluster()
             .status()
@@ -398,6 +429,7 @@ fn cluster_services() -> Vec<Resource> {
         .short(&["pc"])
         .generation(Generation::AllButStatus)
         .columns(table::PRIORITY_CLASS)
+        .admission(&[Plugin::PriorityClassDefault])
         .hooks(kinds::PriorityClasses),
         row("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses")
             .cluster()
@@ -413,6 +445,7 @@ fn devices() -> Vec<Resource> {
         v1("ResourceClaim", "resourceclaims")
             .status()
             .columns(table::RESOURCE_CLAIM)
+            .admission(&[Plugin::DeviceAdminAccess])
             .hooks(kinds::ResourceClaims),
         v1("ResourceClaimTemplate", "resourceclaimtemplates").hooks(kinds::ResourceClaimTemplates),
         v1("DeviceClass", "deviceclasses")
@@ -427,6 +460,7 @@ fn devices() -> Vec<Resource> {
                 ("spec.driver", "/spec/driver"),
             ])
             .columns(table::RESOURCE_SLICE)
+            .node_rule(NodeRule::Slice)
             .hooks(kinds::ResourceSlices),
     ]
 }
@@ -508,6 +542,8 @@ fn extensions() -> Vec<Resource> {
         .sub("approval", Sub::Part(&["/status/conditions"]), READ_WRITE)
         .fields(&[("spec.signerName", "/spec/signerName")])
         .columns(table::SIGNING_REQUEST)
+        .admission(&[Plugin::CertificateSigning])
+        .node_rule(NodeRule::SigningRequest)
         .hooks(kinds::SigningRequests),
     ]
 }
@@ -518,20 +554,21 @@ fn reviews() -> Vec<Resource> {
     vec![
         authentication("TokenReview", "tokenreviews")
             .cluster()
-            .only(CREATE),
+            .review(Review::Token),
         authentication("SelfSubjectReview", "selfsubjectreviews")
             .cluster()
-            .only(CREATE),
+            .review(Review::SelfSubject),
         authorization("SubjectAccessReview", "subjectaccessreviews")
             .cluster()
-            .only(CREATE),
+            .review(Review::SubjectAccess),
         authorization("SelfSubjectAccessReview", "selfsubjectaccessreviews")
             .cluster()
-            .only(CREATE),
+            .review(Review::SelfSubjectAccess),
         authorization("SelfSubjectRulesReview", "selfsubjectrulesreviews")
             .cluster()
-            .only(CREATE),
-        authorization("LocalSubjectAccessReview", "localsubjectaccessreviews").only(CREATE),
+            .review(Review::SelfSubjectRules),
+        authorization("LocalSubjectAccessReview", "localsubjectaccessreviews")
+            .review(Review::LocalSubjectAccess),
     ]
 }
 
@@ -694,6 +731,46 @@ impl Resource {
     fn ttl(mut self, ttl: Duration) -> Self {
         self.ttl = Some(ttl);
         self
+    }
+
+    fn admission(mut self, plugins: &'static [Plugin]) -> Self {
+        self.needs.admission = plugins;
+        self
+    }
+
+    fn node_rule(mut self, rule: NodeRule) -> Self {
+        self.needs.node_rule = rule;
+        self
+    }
+
+    fn grants(mut self, grant: Grant) -> Self {
+        self.needs.grant = Some(grant);
+        self
+    }
+
+    /// A kind whose objects are answered, not stored.
+    fn answered(mut self, creation: Creation) -> Self {
+        self.needs.creation = creation;
+        self.only(CREATE)
+    }
+
+    fn contains_others(mut self) -> Self {
+        self.needs.is_namespace = true;
+        self
+    }
+
+    fn connections(mut self, connections: &'static [&'static str]) -> Self {
+        self.needs.connections = connections;
+        self
+    }
+
+    fn allocation(mut self, allocation: Allocation) -> Self {
+        self.needs.allocation = allocation;
+        self
+    }
+
+    fn review(self, review: Review) -> Self {
+        self.answered(Creation::Review(review))
     }
 
     fn after_write(mut self, work: AfterWrite) -> Self {

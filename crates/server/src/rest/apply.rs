@@ -116,9 +116,8 @@ async fn create_by(
     let object = object::edit_metadata(&object, |metadata| metadata.without("resourceVersion"));
     let object = create::dedupe_owners(object, warnings);
     let write = configuration.write(operation, Part::New);
-    let created = write.create(&Proposal::Attributed(object)).await?;
-    warnings.extend(call.resource.hooks.warnings(&created));
-    Ok(created)
+    let proposal = Proposal::Attributed(object);
+    write.create(&proposal, warnings).await
 }
 
 /// The configuration in a request.

@@ -12,11 +12,11 @@ use super::operation::Operation;
 use super::size::Measure;
 use super::write::{Part, Proposal, Write};
 use super::{Call, metadata, object, pod, write_failed};
-use crate::auth::{self, User};
+use crate::auth::User;
 use crate::body::Body;
 use crate::field::FieldErrors;
 use crate::kinds::edit;
-use crate::registry::{Generation, Resource};
+use crate::registry::{Creation, Generation, Resource};
 use crate::respond;
 use crate::server::Server;
 use crate::status::Status;
@@ -37,8 +37,13 @@ pub(super) async fn create(call: &Call) -> Result<Response<Body>, Status> {
     let options = call.query.write_options("CreateOptions")?;
     let mut warnings = Vec::new();
     let object = object::decode(call, &call.resource.gvk, options.validation, &mut warnings)?;
-    if !call.resource.allows(crate::request::Verb::Get) {
-        return unstored(call, &object).await;
+    match call.resource.needs.creation {
+        Creation::Stored => {}
+        Creation::Binding => return pod::bind_named(call, &object).await,
+        Creation::Review(review) => {
+            let answer = review.answer(&call.operation(), &object)?;
+            return call.answer(StatusCode::CREATED, &answer);
+        }
     }
     let object = place(call, &object)?;
     let object = proposed(object, &mut warnings);
@@ -49,26 +54,11 @@ pub(super) async fn create(call: &Call) -> Result<Response<Body>, Status> {
         author: Author::of(call, &options.manager),
         measure: Measure::of_create(call),
     };
-    let created = write.create(&Proposal::Change(object)).await?;
-    warnings.extend(call.resource.hooks.warnings(&created));
+    let proposal = Proposal::Change(object);
+    let created = write.create(&proposal, &mut warnings).await?;
     let mut response = call.answer(StatusCode::CREATED, &created)?;
     respond::warn(&mut response, &warnings);
     Ok(response)
-}
-
-/// Kinds that are answered, not stored.
-async fn unstored(call: &Call, object: &Doc) -> Result<Response<Body>, Status> {
-    if call.resource.plural == "bindings" {
-        return pod::bind_named(call, object).await;
-    }
-    let answer = auth::review(
-        &call.server,
-        &call.user,
-        &call.resource,
-        call.namespace(),
-        object,
-    )?;
-    call.answer(StatusCode::CREATED, &answer)
 }
 
 /// The object with its namespace, which the path and the body must agree on.

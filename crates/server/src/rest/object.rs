@@ -6,7 +6,6 @@ use windlass_core::{Doc, Gvk, Kind, Memo, Object, Str, YamlDuplicate, quote};
 
 use super::{Call, typed};
 use crate::crd;
-use crate::kinds::unreadable_rollback;
 use crate::negotiate::{self, Content};
 use crate::query::FieldValidation;
 use crate::status::Status;
@@ -42,8 +41,8 @@ pub(super) fn decode(
         ))
     };
     let doc = conform(&doc, gvk, custom, &mut strictness).map_err(refuse)?;
-    if (gvk.group(), gvk.kind()) == ("apps", "Deployment")
-        && let Some(why) = unreadable_rollback(&doc)
+    if *gvk == call.resource.gvk
+        && let Some(why) = call.resource.hooks.unreadable(&doc)
     {
         return Err(refuse(why));
     }

@@ -79,9 +79,13 @@ impl<'a> Operation<'a> {
     /// Refuses a role or binding that would give more than its author has; `old` is absent for a
     /// new object.
     pub(super) fn check_grants(&self, object: &Doc, old: Option<&Doc>) -> Result<(), Status> {
+        let Some(grant) = self.resource.needs.grant else {
+            return Ok(());
+        };
         let resource = self.group_resource();
         let write = auth::GrantWrite {
             user: self.user,
+            grant,
             resource: &resource,
             namespace: self.namespace,
             name: self.name,

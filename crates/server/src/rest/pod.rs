@@ -162,12 +162,8 @@ pub(super) fn log(call: &Call) -> Result<Response<Body>, Status> {
 
 /// Whether a call wants to reach into a pod.
 pub(super) fn is_connection(call: &Call) -> bool {
-    let is_pod = call.path.group.is_empty() && call.path.resource == "pods";
-    is_pod
-        && matches!(
-            call.path.subresource.as_str(),
-            "attach" | "exec" | "portforward"
-        )
+    let connections = call.resource.needs.connections;
+    connections.contains(&call.path.subresource.as_str())
 }
 
 /// Why nobody reaches into a pod: nothing runs in it.

@@ -74,8 +74,8 @@ async fn create_instead(
     let object = create::proposed(body.clone(), warnings);
     let part = Part::New;
     let created = Write { part, ..write };
-    let created = created.create(&Proposal::Change(object)).await?;
-    warnings.extend(call.resource.hooks.warnings(&created));
+    let proposal = Proposal::Change(object);
+    let created = created.create(&proposal, warnings).await?;
     Ok((StatusCode::CREATED, created))
 }
 

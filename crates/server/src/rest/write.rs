@@ -197,8 +197,12 @@ enum Decision {
 }
 
 impl Write<'_> {
-    /// Makes a new object.
-    pub(super) async fn create(&self, proposal: &Proposal) -> Result<Doc, Status> {
+    /// Makes a new object, and adds what its author is to be warned of.
+    pub(super) async fn create(
+        &self,
+        proposal: &Proposal,
+        warnings: &mut Vec<String>,
+    ) -> Result<Doc, Status> {
         let (Proposal::Change(proposed) | Proposal::Attributed(proposed)) = proposal;
         let meta = proposed.meta();
         let is_generated = meta.name().is_empty() && !meta.generate_name().is_empty();
@@ -218,7 +222,10 @@ impl Write<'_> {
                 Err(status) if status.reason() == "AlreadyExists" && is_generated => {
                     object.meta().name().clone_into(&mut taken);
                 }
-                outcome => return outcome,
+                outcome => {
+                    warnings.extend(self.operation.resource.hooks.warnings(&object));
+                    return outcome;
+                }
             }
         }
         let resource = self.operation.group_resource();

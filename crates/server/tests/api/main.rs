@@ -13,6 +13,7 @@ mod discovery;
 mod kinds;
 mod limits;
 mod list;
+mod namesakes;
 mod overload;
 mod patch;
 mod pods;
