@@ -3,6 +3,7 @@
 mod examples;
 mod graph;
 mod modules;
+mod resources;
 mod text;
 
 use std::path::{Path, PathBuf};
@@ -36,6 +37,7 @@ fn check(root: &Path) -> anyhow::Result<Vec<String>> {
     let mut breaches = graph::check(root)?;
     breaches.extend(modules::check(root)?);
     breaches.extend(examples::check(root)?);
+    breaches.extend(resources::check(root)?);
     breaches.extend(text::check(root)?);
     Ok(breaches)
 }

@@ -292,7 +292,7 @@ fn first_names(group: &Group, found: &mut Vec<String>) {
 }
 
 /// The tokens of a file without the items behind `#[cfg(test)]`.
-fn without_tests(tokens: TokenStream) -> TokenStream {
+pub(super) fn without_tests(tokens: TokenStream) -> TokenStream {
     let mut kept = Vec::new();
     let mut tokens = tokens.into_iter().peekable();
     while let Some(token) = tokens.next() {
@@ -320,7 +320,7 @@ fn without_tests(tokens: TokenStream) -> TokenStream {
     kept.into_iter().collect()
 }
 
-fn is_ident(token: &TokenTree, name: &str) -> bool {
+pub(super) fn is_ident(token: &TokenTree, name: &str) -> bool {
     matches!(token, TokenTree::Ident(ident) if *ident == name)
 }
 
