@@ -208,7 +208,9 @@ fn authority_in(dir: &Path, env: &Env) -> Result<Identity, CertificateError> {
     };
     if is_new {
         let effect = "clients that know the old authority need the new kubeconfig";
-        private_file::warn_of_new_key(&key_path, effect);
+        if private_file::has_store(dir) {
+            private_file::warn_of_new_key(&key_path, effect);
+        }
         create(&key_path, &authority.key)?;
     }
     // After its key: a crash in between leaves the key, which is enough.

@@ -77,11 +77,14 @@ fn check_permissions(_: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Returns true if a data directory holds a store.
+pub(crate) fn has_store(dir: &Path) -> bool {
+    dir.join(STORE_FILE).exists()
+}
+
 /// Logs that a key was made anew beside objects that know an older one.
 pub(crate) fn warn_of_new_key(path: &Path, effect: &str) {
-    if path.with_file_name(STORE_FILE).exists() {
-        tracing::warn!("{} was missing and is made anew: {effect}", path.display());
-    }
+    tracing::warn!("{} was missing and is made anew: {effect}", path.display());
 }
 
 /// Writes a file beside the one that it shall replace.

@@ -37,7 +37,7 @@ use crate::rest::{self, Call, Given, WatchSlots};
 use crate::status::Status;
 use crate::storage::Storage;
 use crate::work::{self, APART_BODY_BYTES, WorkPool};
-use crate::{bootstrap, crd, discovery, health, respond};
+use crate::{bootstrap, crd, discovery, health, private_file, respond};
 
 /// How long a request may take, watches not counted.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
@@ -152,6 +152,8 @@ pub struct InProcess {
 /// What a server proves identities with.
 struct Keys {
     signer: Signer,
+    /// True if the key of the signer was not there.
+    is_signer_made: bool,
     admin_token: String,
 }
 
@@ -159,9 +161,9 @@ impl Keys {
     /// Those of the data directory, made if they are not there.
     fn of(options: &ServerOptions) -> Result<Self, ServerError> {
         let env = &options.env;
-        let signer = match &options.data {
+        let (signer, is_signer_made) = match &options.data {
             Some(dir) => Signer::in_directory(dir, env)?,
-            None => Signer::in_memory(env)?,
+            None => (Signer::in_memory(env)?, false),
         };
         let admin_token = match (&options.admin_token, &options.data) {
             (Some(token), _) => token.clone(),
@@ -170,6 +172,7 @@ impl Keys {
         };
         Ok(Self {
             signer,
+            is_signer_made,
             admin_token,
         })
     }
@@ -256,6 +259,8 @@ impl Server {
     async fn open_all(options: ServerOptions) -> Result<Self, ServerError> {
         // Keys without objects are those of a cluster whose objects are missing.
         options.prepare()?;
+        // Afterwards the new store is there as well.
+        let is_known = options.data.as_deref().is_some_and(private_file::has_store);
         // Keys are made, and waited for by the disk, while the store is read.
         let (store, keys) = std::thread::scope(|scope| {
             let keys = scope.spawn(|| Keys::of(&options));
@@ -265,8 +270,16 @@ impl Server {
         let no_keys = |_| ServerError::Token(std::io::Error::other("making keys panicked"));
         let Keys {
             signer,
+            is_signer_made,
             admin_token,
         } = keys.map_err(no_keys)??;
+        if let Some(dir) = options
+            .data
+            .as_deref()
+            .filter(|_| is_known && is_signer_made)
+        {
+            Signer::warn_of_new_key(dir);
+        }
         let audit = options.open_audit()?;
         let (store, env) = (store?, options.env);
         let server = Self(Arc::new(Inner {

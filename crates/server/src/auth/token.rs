@@ -54,21 +54,26 @@ pub enum SignerError {
 }
 
 impl Signer {
-    /// The signer of a data directory; its key is made at the first start.
-    pub(crate) fn in_directory(dir: &Path, env: &Env) -> Result<Self, SignerError> {
+    /// The signer of a data directory; its key is made at the first start. Says whether it was.
+    pub(crate) fn in_directory(dir: &Path, env: &Env) -> Result<(Self, bool), SignerError> {
         let path = dir.join("sa.key");
-        let pkcs8 = match private_file::read_key(&path)? {
+        let known = private_file::read_key(&path)?;
+        let is_made = known.is_none();
+        let pkcs8 = match known {
             Some(bytes) => bytes,
             None => {
-                let effect =
-                    "service account tokens that were issued before are not valid any more";
-                private_file::warn_of_new_key(&path, effect);
                 let bytes = generate()?;
                 private_file::create_key(&path, &bytes)?;
                 bytes
             }
         };
-        Self::from_pkcs8(&pkcs8, env)
+        Ok((Self::from_pkcs8(&pkcs8, env)?, is_made))
+    }
+
+    /// Warns that the key of a directory that held a cluster was made anew.
+    pub(crate) fn warn_of_new_key(dir: &Path) {
+        let effect = "service account tokens that were issued before are not valid any more";
+        private_file::warn_of_new_key(&dir.join("sa.key"), effect);
     }
 
     /// A signer whose tokens are good as long as the process lives.

@@ -133,3 +133,52 @@ async fn a_cluster_whose_table_file_is_missing_does_not_start_as_a_new_one() {
         assert!(text.contains("store.redb is missing"), "{text}");
     }
 }
+
+/// Collects what is logged on this thread.
+#[derive(Clone, Default)]
+struct Logged(std::sync::Arc<std::sync::Mutex<String>>);
+
+impl tracing::field::Visit for Logged {
+    fn record_debug(&mut self, _: &tracing::field::Field, value: &dyn std::fmt::Debug) {
+        self.0.lock().unwrap().push_str(&format!("{value:?}\n"));
+    }
+}
+
+impl tracing::Subscriber for Logged {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        *metadata.level() <= tracing::Level::WARN
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        event.record(&mut self.clone());
+    }
+
+    fn enter(&self, _: &tracing::span::Id) {}
+
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+#[tokio::test]
+async fn a_key_is_called_missing_only_where_there_was_a_cluster() {
+    let dir = tempfile::tempdir().unwrap();
+    let logged = Logged::default();
+    let _guard = tracing::subscriber::set_default(logged.clone());
+    let options = ServerOptions::directory(Env::seeded(1), dir.path());
+    open(options.clone()).await.server.close();
+    assert_eq!(*logged.0.lock().unwrap(), "");
+    std::fs::remove_file(dir.path().join("sa.key")).unwrap();
+    open(options).await.server.close();
+    let text = logged.0.lock().unwrap().clone();
+    assert!(
+        text.contains("sa.key was missing and is made anew"),
+        "{text}"
+    );
+}
