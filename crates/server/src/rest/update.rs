@@ -114,11 +114,11 @@ fn place(call: &Call, body: &Doc) -> Doc {
 }
 
 /// A proposed object with the author of the change noted.
-pub(super) fn attributed(write: &Write<'_>, new: Doc, old: &Doc) -> Doc {
+pub(super) fn attributed(write: &Write<'_>, new: &Doc, old: &Doc) -> Doc {
     match write.part.pointers() {
         // Only what these paths write counts.
-        Some(pointers) => fields::updated(write, old, &only(pointers, &new, old)),
-        None => fields::updated(write, old, &new),
+        Some(pointers) => fields::updated(write, old, &only(pointers, new, old)),
+        None => fields::updated(write, old, new),
     }
 }
 

@@ -319,7 +319,7 @@ impl Write<'_> {
             (Step::Default, _) => Ok(resource.hooks.default(object)),
             (Step::NoteAuthor, _) if draft.is_attributed => Ok(object),
             (Step::NoteAuthor, None) => Ok(create::attributed(self, &object)),
-            (Step::NoteAuthor, Some(old)) => Ok(update::attributed(self, object, old)),
+            (Step::NoteAuthor, Some(old)) => Ok(update::attributed(self, &object, old)),
             (Step::Admit, None) => create::admitted(self, object),
             (Step::Admit, Some(old)) => update::admitted(self, object, old),
             (Step::CheckPreconditions, None) => create::check_preconditions(object),
