@@ -39,7 +39,7 @@ mod yaml;
 pub use de::DecodeError;
 pub use diff::{Change, Difference};
 pub use edit::EditError;
-pub(crate) use edit::{parse_index, split, unescape};
+pub(crate) use edit::{split, unescape};
 pub use encode::Encoder;
 pub use footprint::Footprint;
 pub use intern::{InternerUsage, Usage};

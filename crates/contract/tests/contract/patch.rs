@@ -15,6 +15,7 @@ cases![
     json_patch_test_that_fails_changes_nothing,
     json_patch_removal_of_nothing_is_refused,
     json_patch_append_and_insert,
+    json_patch_index_with_leading_zeros_counts,
     json_patch_copy_and_move,
     json_patch_escapes_slashes,
     json_patch_that_is_no_list_is_refused,
@@ -133,6 +134,20 @@ async fn json_patch_append_and_insert(t: &Scope) {
     let patched = t.edit("configmaps/a", &patch).await.is(200);
     let expected = doc!(["example.com/a", "example.com/b", "example.com/c"]);
     assert_eq!(patched.at("/metadata/finalizers"), &expected);
+}
+
+async fn json_patch_index_with_leading_zeros_counts(t: &Scope) {
+    t.made("configmaps", &config_map("a")).await;
+    let patch = doc!([
+        { "op": "add", "path": "/metadata/finalizers", "value": ["example.com/b"] },
+        { "op": "add", "path": "/metadata/finalizers/00", "value": "example.com/a" }
+    ]);
+    let patched = t.edit("configmaps/a", &patch).await.is(200);
+    let expected = doc!(["example.com/a", "example.com/b"]);
+    assert_eq!(patched.at("/metadata/finalizers"), &expected);
+    let patch = doc!([{ "op": "remove", "path": "/metadata/finalizers/00" }]);
+    let patched = t.edit("configmaps/a", &patch).await.is(200);
+    assert_eq!(patched.at("/metadata/finalizers"), &doc!(["example.com/b"]));
 }
 
 async fn json_patch_copy_and_move(t: &Scope) {

@@ -180,7 +180,7 @@ fn walked(whole: &str, rest: &str) -> String {
 }
 
 /// An array index as RFC 6901 writes it: digits, no sign, no leading zero.
-pub(crate) fn parse_index(token: &str) -> Option<usize> {
+fn parse_index(token: &str) -> Option<usize> {
     let is_canonical = token == "0" || !token.starts_with('0');
     let is_digits = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_digit());
     (is_canonical && is_digits)

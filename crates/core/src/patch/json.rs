@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::tree::{Measured, Tree};
+use super::tree::{Measured, Tree, list_index};
 use crate::doc::{DEPTH_LIMIT, unescape};
 use crate::{Doc, EditError};
 
@@ -317,8 +317,7 @@ fn insertion_index(token: &str, len: usize) -> Option<usize> {
     if token == "-" {
         return Some(len);
     }
-    let is_index = token.bytes().all(|byte| byte.is_ascii_digit());
-    token.parse().ok().filter(|at| is_index && *at <= len)
+    list_index(token).filter(|at| *at <= len)
 }
 
 /// Values from outside are not nested deeper than [`DEPTH_LIMIT`].

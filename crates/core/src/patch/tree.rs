@@ -9,7 +9,7 @@ use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 
 use super::chunks::Chunks;
-use crate::doc::{parse_index, split, unescape};
+use crate::doc::{split, unescape};
 use crate::{Array, Doc, Kind, Object, Str};
 
 /// A value that may be edited. A closed one is as it was.
@@ -185,7 +185,7 @@ impl Tree {
                     return doc.at(&pointer[pointer.len() - path.len() - 1..]) == other;
                 }
                 Self::Object(open) => open.parts.get(&*unescape(token)),
-                Self::Array(open) => parse_index(token).and_then(|at| open.parts.get(at)),
+                Self::Array(open) => list_index(token).and_then(|at| open.parts.get(at)),
             };
             let Some(part) = part else {
                 return other.is_null();
@@ -211,7 +211,7 @@ impl Tree {
         let (part, heights) = match self {
             Self::Closed(..) => return None,
             Self::Object(open) => (open.parts.get_mut(&*unescape(token))?, &mut open.heights),
-            Self::Array(open) => (open.parts.get_mut(parse_index(token)?)?, &mut open.heights),
+            Self::Array(open) => (open.parts.get_mut(list_index(token)?)?, &mut open.heights),
         };
         let before = part.height();
         let done = part.edit(deeper, measured, work);
@@ -228,7 +228,7 @@ impl Tree {
         let (part, heights) = match self {
             Self::Closed(..) => return None,
             Self::Object(open) => (open.parts.remove(&*unescape(token))?, &mut open.heights),
-            Self::Array(open) => (open.parts.remove(parse_index(token)?)?, &mut open.heights),
+            Self::Array(open) => (open.parts.remove(list_index(token)?)?, &mut open.heights),
         };
         heights.remove(part.height());
         Some(part)
@@ -255,4 +255,10 @@ impl Open<Chunks<Tree>> {
         self.heights.add(part.height());
         self.parts.insert(index, part);
     }
+}
+
+/// The index in a token. Upstream takes one with leading zeros, which a JSON pointer may not have.
+pub(super) fn list_index(token: &str) -> Option<usize> {
+    let is_digits = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_digit());
+    is_digits.then(|| token.parse().ok()).flatten()
 }
