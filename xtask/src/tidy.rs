@@ -1,9 +1,11 @@
 //! `cargo xtask tidy`: what the compiler cannot see about the shape of the tree.
 
 mod examples;
+mod figures;
 mod graph;
 mod modules;
 mod resources;
+mod names;
 mod text;
 
 use std::path::{Path, PathBuf};
@@ -38,6 +40,8 @@ fn check(root: &Path) -> anyhow::Result<Vec<String>> {
     breaches.extend(modules::check(root)?);
     breaches.extend(examples::check(root)?);
     breaches.extend(resources::check(root)?);
+    breaches.extend(figures::check(root)?);
+    breaches.extend(names::check(root)?);
     breaches.extend(text::check(root)?);
     Ok(breaches)
 }
