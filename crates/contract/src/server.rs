@@ -48,11 +48,11 @@ pub(crate) fn embedded() -> &'static Server {
     SERVER.get_or_init(|| Server::new(runtime().block_on(start_embedded())))
 }
 
-/// The real server of this process, or `None` with one printed line where it is not installed.
+/// The real server of this process, or `None` with a line on stderr where it is not installed.
 pub(crate) fn real() -> Option<&'static Server> {
-    static SERVER: OnceLock<Option<Server>> = OnceLock::new();
-    let start = || windlass_envtest::real_server().map(|real| Server::new(access_to(real)));
-    SERVER.get_or_init(start).as_ref()
+    static SERVER: OnceLock<Server> = OnceLock::new();
+    let real = windlass_envtest::real_server()?;
+    Some(SERVER.get_or_init(|| Server::new(access_to(real))))
 }
 
 async fn start_embedded() -> Access {

@@ -14,7 +14,9 @@ use std::process::Command;
 
 use windlass_contract::{embedded_kubeconfig, real_kubeconfig};
 use windlass_core::Env;
-use windlass_envtest::{Assets, ControlPlane, KUBERNETES_VERSION, OLDER_KUBECTLS, Options};
+use windlass_envtest::{
+    Assets, ControlPlane, KUBERNETES_VERSION, OLDER_KUBECTLS, Options, real_assets, skip,
+};
 use windlass_testing::Cluster;
 
 /// What kubectl does with a server alone.
@@ -64,8 +66,7 @@ const JOBS: &str = include_str!("kubectl/jobs.txt");
 
 #[test]
 fn real_control_plane_prints_what_is_expected() {
-    if Assets::find().is_err() {
-        println!("skipped: there is no control plane");
+    if real_assets().is_none() {
         return;
     }
     let options = Options::default().controllers(["*"]);
@@ -128,7 +129,7 @@ fn check(name: &str, kubeconfig: &str, session: &str) {
     check_with(KUBERNETES_VERSION, name, kubeconfig, session);
 }
 
-/// The directory with some version of kubectl, or `None` with one printed line.
+/// The directory with some version of kubectl, or `None` with a line on stderr.
 fn binaries(version: &str) -> Option<PathBuf> {
     let found = match version {
         KUBERNETES_VERSION => Assets::find().map(|assets| assets.directory().to_owned()),
@@ -139,7 +140,7 @@ fn binaries(version: &str) -> Option<PathBuf> {
         Ok(directory) => Some(directory),
         Err(error) => {
             assert!(!is_required, "{error}");
-            println!("skipped: {error}");
+            skip(&error);
             None
         }
     }

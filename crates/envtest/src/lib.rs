@@ -37,6 +37,7 @@ mod port;
 mod probe;
 mod report;
 mod shared;
+mod skip;
 mod supervisor;
 mod wait;
 
@@ -48,3 +49,4 @@ pub use options::Options;
 pub use pki::PkiError;
 pub use probe::{ProbeError, Response};
 pub use shared::real_server;
+pub use skip::{real_assets, skip};

@@ -207,11 +207,7 @@ fn failed_start_shows_the_end_of_the_log() {
 /// Runs the first test of this file in a process that finds no binaries.
 fn run_without_binaries(is_required: &str) -> Output {
     Command::new(env::current_exe().expect("this program has a path"))
-        .args([
-            "started_server_is_ready_and_has_its_namespaces",
-            "--exact",
-            "--nocapture",
-        ])
+        .args(["started_server_is_ready_and_has_its_namespaces", "--exact"])
         .env("KUBEBUILDER_ASSETS", "/absent")
         .env("WINDLASS_REQUIRE_ENVTEST", is_required)
         .output()
@@ -221,10 +217,15 @@ fn run_without_binaries(is_required: &str) -> Output {
 #[test]
 fn absent_binaries_skip_a_test_unless_they_are_required() {
     let reason = "KUBEBUILDER_ASSETS=/absent has no etcd";
-    for (is_required, passes) in [("", true), ("1", false)] {
-        let output = run_without_binaries(is_required);
-        let errors = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.success(), passes, "{errors}");
-        assert!(errors.contains(reason), "{errors}");
-    }
+    let skipped = run_without_binaries("");
+    let errors = String::from_utf8(skipped.stderr).unwrap();
+    assert!(skipped.status.success(), "{errors}");
+    // The harness drops the output of a test that passes; this line it does not see.
+    let line = format!("skipped: started_server_is_ready_and_has_its_namespaces: {reason}");
+    assert_eq!(errors.matches(&line).count(), 1, "{errors}");
+
+    let failed = run_without_binaries("1");
+    let output = String::from_utf8(failed.stdout).unwrap();
+    assert!(!failed.status.success(), "{output}");
+    assert!(output.contains(reason), "{output}");
 }

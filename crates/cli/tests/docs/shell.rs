@@ -9,7 +9,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 use std::process::Command;
 
-use windlass_envtest::Assets;
+use windlass_envtest::{Assets, skip};
 
 use super::markdown::{Block, blocks};
 use super::{pages, root};
@@ -66,7 +66,11 @@ fn run(page: &Path) {
     let is_required = std::env::var_os("WINDLASS_REQUIRE_ENVTEST").is_some();
     assert!(kubectl.is_some() || !is_required, "there is no kubectl");
     let is_needed = blocks.iter().any(|block| block.text.contains("kubectl"));
-    if blocks.is_empty() || (is_needed && kubectl.is_none()) {
+    if blocks.is_empty() {
+        return;
+    }
+    if is_needed && kubectl.is_none() {
+        skip(&format_args!("{} needs kubectl", page.display()));
         return;
     }
     let directory = tempfile::tempdir().unwrap();

@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
-use windlass_envtest::Assets;
+use windlass_envtest::{Assets, real_assets};
 
 use crate::process::Process;
 
@@ -24,17 +24,11 @@ pub(crate) struct Kubectl<'a> {
 impl<'a> Kubectl<'a> {
     /// kubectl as the administrator of a server; `None` where it is not installed.
     pub(crate) fn of(server: &'a Process, home: &'a Path) -> Option<Self> {
-        match Assets::find() {
-            Ok(assets) => Some(Self {
-                assets,
-                kubeconfig: &server.kubeconfig,
-                home,
-            }),
-            Err(error) => {
-                println!("left out: {error}");
-                None
-            }
-        }
+        Some(Self {
+            assets: real_assets()?,
+            kubeconfig: &server.kubeconfig,
+            home,
+        })
     }
 
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {

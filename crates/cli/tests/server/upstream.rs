@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use tokio::process::{Child, Command};
 use windlass_core::Env;
-use windlass_envtest::Assets;
+use windlass_envtest::{Assets, real_assets};
 
 use crate::clients::{is_there, peers, succeed};
 use crate::process::Process;
@@ -130,13 +130,7 @@ struct Programs {
 
 impl Programs {
     async fn find() -> Option<Self> {
-        let assets = match Assets::find() {
-            Ok(assets) => assets,
-            Err(error) => {
-                println!("left out: {error}");
-                return None;
-            }
-        };
+        let assets = real_assets()?;
         if !is_there("go").await {
             return None;
         }

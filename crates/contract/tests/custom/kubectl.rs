@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 use std::time::Duration;
 
 use windlass_core::{Doc, Env};
-use windlass_envtest::Assets;
+use windlass_envtest::real_assets;
 use windlass_server::{Certificates, ServerOptions, serve};
 
 use super::support::widgets;
@@ -171,7 +171,7 @@ fn kubectl_explains_kinds_of_the_real_server() {
 
 #[test]
 fn kubectl_explains_kinds_of_the_embedded_server() {
-    let Ok(assets) = Assets::find() else {
+    let Some(assets) = real_assets() else {
         return;
     };
     let runtime = tokio::runtime::Runtime::new().expect("the runtime starts");

@@ -3,7 +3,7 @@
 use std::{path::PathBuf, process::Command};
 
 use windlass_core::Env;
-use windlass_envtest::Assets;
+use windlass_envtest::{Assets, real_assets};
 use windlass_server::{Certificates, kubeconfig, serve};
 
 use crate::stage::{DEPLOYMENTS, Stage, number, revision};
@@ -66,7 +66,7 @@ async fn kubectl_moves_a_deployment_on_a_real_server() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn kubectl_moves_a_deployment_on_the_embedded_server() {
-    let Ok(assets) = Assets::find() else { return };
+    let Some(assets) = real_assets() else { return };
     let stage = Stage::embedded_now("kubectl").await;
     let server = stage.cluster.server().unwrap().clone();
     let hosts = ["127.0.0.1".to_owned()];
