@@ -1,13 +1,15 @@
 //! The project's own tasks, written in the project's own language.
 //!
-//! `cargo xtask tidy` checks the shape of the tree, `cargo xtask bench` measures it against its
-//! peers, `cargo xtask soak` looks for what grows, `cargo xtask envtest` gives a real control plane to test against, `cargo xtask atlas` makes
-//! the facts about the built-in types of Kubernetes, `cargo xtask docs` the reference of the book.
+//! `cargo xtask tidy` checks the shape of the tree, `cargo xtask external-types` its public API,
+//! `cargo xtask bench` measures it against its peers, `cargo xtask soak` looks for what grows,
+//! `cargo xtask envtest` gives a real control plane to test against, `cargo xtask atlas` makes the
+//! facts about the built-in types of Kubernetes, `cargo xtask docs` the reference of the book.
 
 mod atlas;
 mod bench;
 mod docs;
 mod envtest;
+mod external_types;
 mod soak;
 mod tidy;
 
@@ -16,7 +18,8 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask TASK
 
-  tidy                              check the crate graph, examples, forbidden calls and stray TODOs
+  tidy [--graph]                    check the crate graph, imports, file names, figures, forbidden calls
+  external-types                    check whose types the public API names
   atlas [--check]                   make the facts about the built-in types of Kubernetes
   docs                              write the pages of the book that come from the code
   bench NAME [--peers]              measure, and print a table and one line of JSON
@@ -36,6 +39,7 @@ fn main() -> ExitCode {
         "bench" => bench::run(rest),
         "docs" => docs::run(rest),
         "envtest" => envtest::run(rest),
+        "external-types" => external_types::run(rest),
         "soak" => soak::run(rest),
         _ => {
             eprint!("unknown task {task:?}\n{USAGE}");
