@@ -2,6 +2,7 @@
 
 mod examples;
 mod figures;
+mod glossary;
 mod graph;
 mod modules;
 mod resources;
@@ -41,6 +42,7 @@ fn check(root: &Path) -> anyhow::Result<Vec<String>> {
     breaches.extend(examples::check(root)?);
     breaches.extend(resources::check(root)?);
     breaches.extend(figures::check(root)?);
+    breaches.extend(glossary::check(root)?);
     breaches.extend(names::check(root)?);
     breaches.extend(text::check(root)?);
     Ok(breaches)

@@ -95,7 +95,7 @@ pub(super) fn check(root: &Path) -> anyhow::Result<Vec<String>> {
 }
 
 /// All Rust files below a directory, build output left out.
-fn sources(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
+pub(super) fn sources(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let entries = fs::read_dir(directory).with_context(|| directory.display().to_string())?;
     for entry in entries {
