@@ -5,9 +5,9 @@
 //! what other managers have set, unless forced. [`track`] attributes the changes of any other
 //! write. Both keep `metadata.managedFields`.
 //!
-//! How lists and maps merge is asked of a [`Schema`]: [`AtlasSchema`] for built-in kinds; custom
-//! resources bring their own, and [`Deduced`] knows nothing. A [`Merging`] is any of them behind a
-//! pointer. All versions of a kind are taken to have the same fields.
+//! A [`Schema`] says how lists and maps merge: [`AtlasSchema`] for built-in kinds; custom resources
+//! bring their own; [`Deduced`] follows the values, for kinds without a schema. A [`Merging`] is
+//! any of them behind a pointer. All versions of a kind are taken to have the same fields.
 
 mod cap;
 mod collect;

@@ -142,7 +142,7 @@ fn remembered(
     converted
 }
 
-/// Whether values of a shape are as they are.
+/// Returns true if every value of a shape is canonical as it is.
 fn is_plain(shape: &Shape) -> bool {
     is_scalar(shape) || matches!(shape, Shape::Json | Shape::Raw | Shape::Any)
 }

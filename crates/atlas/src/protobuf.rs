@@ -27,8 +27,8 @@ use wire::{Reader, Value};
 /// The bytes that every protobuf body starts with.
 pub const PROTOBUF_PREFIX: [u8; 4] = *b"k8s\0";
 
-/// How many messages one body may hold. A message of two bytes on the wire can be an object of
-/// hundreds in JSON, so the length of the body alone does not bound the result.
+/// The number of messages that one body may hold. A message of two bytes on the wire can be an
+/// object of hundreds in JSON, so the length of the body alone does not bound the result.
 pub const MESSAGES_LIMIT: usize = 1 << 20;
 
 /// An object decoded from protobuf.
@@ -40,7 +40,7 @@ pub struct Decoded {
     pub doc: Doc,
 }
 
-/// Why a protobuf body was refused.
+/// The reason why a protobuf body was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProtobufError {
@@ -76,7 +76,7 @@ pub enum ProtobufError {
     /// does not say its kind, as the claims of a StatefulSet do in JSON.
     #[error("protobuf: {path}: an object inside does not say its kind")]
     KindInside {
-        /// Where it is.
+        /// The path of the field.
         path: String,
     },
     /// The bytes are not a message of that kind.
@@ -84,7 +84,7 @@ pub enum ProtobufError {
     Corrupt {
         /// The field the fault is in; empty at the top.
         path: String,
-        /// What is wrong there.
+        /// The problem.
         fault: String,
     },
 }
@@ -150,7 +150,7 @@ pub fn decode_protobuf_as(body: &[u8], implied: &Gvk) -> Result<Decoded, Protobu
 pub struct ProtobufDecoder {
     decoder: Decoder,
     prune: Prune,
-    /// What the last body said of its kind, and the kind.
+    /// The type metadata of the last body, and its kind.
     last: Option<(Vec<u8>, Known)>,
 }
 
@@ -224,7 +224,7 @@ fn decode_object(raw: &[u8], gvk: Gvk) -> Result<Decoded, ProtobufError> {
 struct Known {
     gvk: Gvk,
     of: &'static Type,
-    /// What its objects begin with; nothing in kinds that do not say what they are.
+    /// The first fields of its objects, `apiVersion` and `kind`; empty for types that have none.
     head: Vec<(Str, Doc)>,
 }
 
@@ -261,7 +261,7 @@ impl Known {
     }
 }
 
-/// What stands around every object: its kind and its bytes.
+/// The envelope of every object, upstream's `runtime.Unknown`: its kind and its bytes.
 struct Envelope<'a> {
     /// The kind, as a message.
     said: &'a [u8],

@@ -24,7 +24,7 @@ const ELEMENT_ORDER: &str = "$setElementOrder";
 
 type Fields = BTreeMap<Str, Doc>;
 
-/// Why a strategic merge patch was refused.
+/// The reason why a strategic merge patch was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StrategicError {

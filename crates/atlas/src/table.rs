@@ -70,7 +70,7 @@ pub struct Field {
     omits_empty: bool,
     omits_zero: bool,
     is_required: bool,
-    /// What the field says, whatever the type in it says.
+    /// The `structType` of the field itself, which overrides that of the type in it.
     atomic: Option<bool>,
     list_type: Option<ListType>,
     list_keys: Vec<&'static str>,
@@ -79,7 +79,7 @@ pub struct Field {
     default: Option<&'static str>,
 }
 
-/// What the values of a field look like.
+/// The shape of the values of a field.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Shape {
     /// `true` or `false`.
@@ -136,7 +136,7 @@ pub struct TypeRef(u16);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EnumRef(u16);
 
-/// What the items of a list mean to server-side apply.
+/// The `listType` of a field: the meaning of its items to server-side apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListType {
     /// The list is one value.
@@ -147,7 +147,7 @@ pub enum ListType {
     Map,
 }
 
-/// How strategic merge patch treats a field.
+/// The `patchStrategy` of a field, for strategic merge patch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Strategy {
     /// Lists are merged rather than replaced.
@@ -233,7 +233,7 @@ impl Type {
         }
     }
 
-    /// Whether server-side apply takes an object of this type for one value.
+    /// Returns true if server-side apply treats an object of this type as one value.
     #[must_use]
     pub fn is_atomic(&self) -> bool {
         self.is_atomic
@@ -263,8 +263,8 @@ impl Type {
         &self.fields
     }
 
-    /// What has a number in protobuf, which is not zero: the place of a field, or that of an
-    /// inlined type after all of them.
+    /// The index of the field with a protobuf number, or that of an inlined type, which come after
+    /// all fields. The number is not zero.
     pub(crate) fn numbered(&self, number: u32) -> Option<usize> {
         self.numbers.iter().position(|known| *known == number)
     }
@@ -292,19 +292,19 @@ impl Field {
         self.number
     }
 
-    /// What the values look like.
+    /// The shape of the values.
     #[must_use]
     pub fn shape(&self) -> &Shape {
         &self.shape
     }
 
-    /// Whether "absent" is told from "zero".
+    /// Returns true if the Go field is a pointer: "absent" differs from "zero".
     #[must_use]
     pub fn is_pointer(&self) -> bool {
         self.is_pointer
     }
 
-    /// Whether typed clients leave the field out when it is empty.
+    /// Returns true if typed clients leave the field out when it is empty.
     #[must_use]
     pub fn omits_empty(&self) -> bool {
         self.omits_empty
@@ -315,20 +315,20 @@ impl Field {
         self.omits_zero
     }
 
-    /// Whether the schema requires the field.
+    /// Returns true if the schema requires the field.
     #[must_use]
     pub fn is_required(&self) -> bool {
         self.is_required
     }
 
-    /// Whether server-side apply takes the object or map in this field for one value.
+    /// Returns true if server-side apply treats the object or map in this field as one value.
     #[must_use]
     pub fn is_atomic(&self) -> bool {
         let of_type = || self.shape.message().is_some_and(Type::is_atomic);
         self.atomic.unwrap_or_else(of_type)
     }
 
-    /// What the items mean to server-side apply, if this is a list.
+    /// The `listType`, if this is a list.
     #[must_use]
     pub fn list_type(&self) -> Option<ListType> {
         self.list_type
@@ -340,7 +340,7 @@ impl Field {
         &self.list_keys
     }
 
-    /// How strategic merge patch treats the field.
+    /// The `patchStrategy`.
     #[must_use]
     pub fn strategy(&self) -> Strategy {
         self.strategy

@@ -6,7 +6,7 @@ use windlass_core::{Doc, Kind};
 
 use crate::table::{Shape, Type};
 
-/// How many unknown fields are reported of one object; upstream has the same limit.
+/// The number of unknown fields that are reported of one object; upstream has the same limit.
 pub const UNKNOWN_LIMIT: usize = 100;
 
 /// A field that the kind of its object does not have.
@@ -18,7 +18,7 @@ pub struct UnknownField {
 }
 
 impl UnknownField {
-    /// Where the field is, such as `spec.containers[0].foo`.
+    /// The path of the field, such as `spec.containers[0].foo`.
     #[must_use]
     pub fn path(&self) -> &str {
         &self.path
@@ -101,7 +101,7 @@ impl Search {
     }
 }
 
-/// Whether there can be fields of a known type in a value.
+/// Returns true if values of a shape can hold fields of a known type.
 fn leads_on(shape: &Shape) -> bool {
     matches!(shape, Shape::Message(_) | Shape::List(_) | Shape::Map(_))
 }

@@ -1,10 +1,10 @@
-//! How upstream's structs show empty values in JSON.
+//! Empty values, as upstream's structs encode them in JSON.
 
 use windlass_core::Doc;
 
 use crate::table::{Field, Shape};
 
-/// Whether upstream's encoder leaves out a value that is there.
+/// Returns true if upstream's encoder omits a value that is present.
 pub(crate) fn is_left_out(field: &Field, value: &Doc) -> bool {
     if field.is_pointer() {
         return false;
@@ -17,7 +17,7 @@ pub(crate) fn is_left_out(field: &Field, value: &Doc) -> bool {
     }
 }
 
-/// Whether values are plain: neither structs nor lists nor maps.
+/// Returns true for scalars: neither structs nor lists nor maps.
 pub(crate) fn is_scalar(shape: &Shape) -> bool {
     matches!(
         shape,

@@ -20,7 +20,7 @@ fn writes_merge_and_are_attributed_as_upstream_does() {
     assert!(faults.is_empty(), "{} cases differ\n{shown}", faults.len());
 }
 
-/// How one case differs from upstream's.
+/// The difference between one case and upstream's result.
 fn fault(line: &str) -> Option<String> {
     let parts: Vec<&str> = line.split('\t').collect();
     let [said, steps, results] = parts[..] else {

@@ -129,7 +129,7 @@ fn a_decoder_of_many_objects_leaves_out_what_is_pruned() {
     }
 }
 
-/// Whether objects of a kind have objects of another kind in them.
+/// Returns true if objects of a kind have objects of another kind in them.
 fn has_objects(kind: &str) -> bool {
     kind.ends_with("StatefulSet") || kind.ends_with("List")
 }

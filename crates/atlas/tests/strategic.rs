@@ -30,7 +30,7 @@ fn patches_merge_as_upstream_merges_them() {
     );
 }
 
-/// How the result of one patch differs from upstream's.
+/// The difference between the result of one patch and upstream's.
 fn fault(line: &str) -> Option<String> {
     let parts: Vec<&str> = line.split('\t').collect();
     let [said, original, patch, expected] = parts[..] else {

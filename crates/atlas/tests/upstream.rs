@@ -7,7 +7,7 @@ use std::process::Command;
 use windlass_atlas::{Atlas, ProtobufEncoder, decode_protobuf, decode_protobuf_as, unknown_fields};
 use windlass_core::{Doc, Gvk};
 
-/// Where the Go module with the types is named and pinned.
+/// The Go module that pins the types.
 const MODULE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../xtask/atlas");
 /// The releases whose objects the module keeps, and how many of their kinds are in the table. The
 /// older ones prove that objects of older clients are read.
@@ -18,7 +18,8 @@ const RELEASES: [(&str, usize); 4] = [
     ("v1.33.0", 84),
 ];
 
-/// What is written as JSON: no kind of its own, and an object with `null` in a map.
+/// Kinds that are written as JSON: one is no kind of its own, the other's object has `null` in a
+/// map.
 const NOT_IN_PROTOBUF: [&str; 2] = ["WatchEvent", "PodDisruptionBudget"];
 
 #[test]

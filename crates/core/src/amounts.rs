@@ -30,8 +30,9 @@ pub fn add_amounts(total: &mut Amounts, more: &Amounts) {
     }
 }
 
-/// What a pod asks for, or may use at most: `requests` or `limits`. What its containers have been
-/// given counts if it is more than that; what running it costs beside them does not.
+/// The resource requests or limits of a pod; `which` is `requests` or `limits`. Resources that the
+/// node has allocated to a container count if they are more than the container asks for. The
+/// overhead of the pod does not count.
 #[must_use]
 pub fn pod_amounts(pod: &Doc, which: &str) -> Amounts {
     let mut total = Amounts::new();
@@ -63,7 +64,7 @@ pub fn pod_amounts(pod: &Doc, which: &str) -> Amounts {
     total
 }
 
-/// What the node says of a container.
+/// The status of a container, as the node reports it.
 fn status_of<'a>(pod: &'a Doc, list: &str, container: &Doc) -> &'a Doc {
     let mut statuses = pod.at(list).items().iter();
     let name = container.str_at("/name");

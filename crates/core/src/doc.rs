@@ -80,7 +80,7 @@ enum Repr {
     Object(Object),
 }
 
-/// What a [`Doc`] is, for matching.
+/// The JSON type of a [`Doc`] with its value, for matching.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind<'a> {
     /// `null`.
@@ -139,7 +139,7 @@ impl Doc {
         Ok(Parser::parse_once(json, options)?.doc)
     }
 
-    /// What this value is.
+    /// The JSON type and the value.
     #[inline]
     #[must_use]
     pub fn kind(&self) -> Kind<'_> {
@@ -156,7 +156,7 @@ impl Doc {
         }
     }
 
-    /// Whether this is `null`.
+    /// Returns true if this is `null`.
     #[must_use]
     pub fn is_null(&self) -> bool {
         matches!(self.0, Repr::Null)

@@ -1,4 +1,4 @@
-//! Where product code takes time, randomness and ids from.
+//! The source of time, randomness and ids.
 //!
 //! Nothing else in the project asks the operating system for them, and so a run with a seeded
 //! [`Env`] and a [`Clock`] of its own repeats exactly: same times, same uids, same jitter.

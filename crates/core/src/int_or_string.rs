@@ -23,7 +23,7 @@ pub enum ScaleError {
     /// The text does not end with a percent sign.
     #[error("invalid value for IntOrString: invalid type: string is not a percentage")]
     NotPercentage,
-    /// What stands before the percent sign is not a number, or too large.
+    /// The text before the percent sign is not a number, or too large.
     #[error(
         "invalid value for IntOrString: invalid value {}: strconv.Atoi: parsing {}: {problem}",
         quote(.text), quote(.text.strip_suffix('%').unwrap_or(.text))
@@ -31,7 +31,7 @@ pub enum ScaleError {
     NotNumber {
         /// The whole text.
         text: String,
-        /// What is wrong with the number.
+        /// The problem with the number.
         problem: &'static str,
     },
 }

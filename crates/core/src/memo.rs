@@ -1,4 +1,4 @@
-//! What was worked out before.
+//! A bounded memoization cache.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -7,18 +7,18 @@ use std::hash::Hash;
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 
-/// Remembers what a function without side effects made of a bounded number of things.
+/// Memoizes the results of a pure function, up to a number of entries.
 ///
 /// Made for keys with a [`Doc`](crate::Doc) in them: those are hashed and compared in constant
-/// time, and many objects have parts in common. When it is full it forgets everything, which is
-/// cheaper than to keep track of what was used last.
+/// time, and many objects have parts in common. When it is full it drops all entries, which is
+/// cheaper than to keep track of their use.
 pub struct Memo<K, V> {
     known: HashMap<K, V, RandomState>,
     limit: usize,
 }
 
 impl<K: Eq + Hash, V: Clone> Memo<K, V> {
-    /// Remembers so many things at most.
+    /// A cache of at most `limit` entries.
     #[must_use]
     pub fn new(limit: usize) -> Self {
         Self {
@@ -27,7 +27,7 @@ impl<K: Eq + Hash, V: Clone> Memo<K, V> {
         }
     }
 
-    /// What was made of a thing before.
+    /// The result for a key, if it is there.
     #[must_use]
     pub fn get<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> Option<V>
     where
@@ -36,12 +36,12 @@ impl<K: Eq + Hash, V: Clone> Memo<K, V> {
         self.known.get(key).cloned()
     }
 
-    /// Forgets everything.
+    /// Drops all entries.
     pub fn clear(&mut self) {
         self.known.clear();
     }
 
-    /// Remembers what was made of a thing.
+    /// Stores the result for a key.
     pub fn put(&mut self, key: K, value: V) {
         if self.known.len() >= self.limit {
             self.known.clear();

@@ -92,7 +92,7 @@ impl<'a> Meta<'a> {
         self.resource_version().parse().ok()
     }
 
-    /// How often the desired state has changed.
+    /// The generation: the number of changes of the desired state.
     #[must_use]
     pub fn generation(&self) -> i64 {
         self.field("generation").and_then(Doc::as_i64).unwrap_or(0)
@@ -110,7 +110,7 @@ impl<'a> Meta<'a> {
         self.time("deletionTimestamp")
     }
 
-    /// Whether the object is being deleted.
+    /// Returns true if the object is being deleted.
     #[must_use]
     pub fn is_deleting(&self) -> bool {
         self.field("deletionTimestamp")
@@ -149,7 +149,7 @@ impl<'a> Meta<'a> {
             .filter_map(Doc::as_str)
     }
 
-    /// Whether a finalizer holds the object.
+    /// Returns true if the object has this finalizer.
     #[must_use]
     pub fn has_finalizer(&self, finalizer: &str) -> bool {
         self.finalizers().any(|found| found == finalizer)
@@ -169,7 +169,7 @@ impl<'a> Meta<'a> {
         self.owner_refs().find(|owner| owner.controller)
     }
 
-    /// Whether the object is managed by the owner with this UID.
+    /// Returns true if the controller of the object has this UID.
     #[must_use]
     pub fn is_controlled_by(&self, owner: &Uid) -> bool {
         self.controller()
@@ -194,7 +194,7 @@ impl<'a> Labels<'a> {
         fields.filter_map(|(key, value)| Some((key.as_str(), value.as_str()?)))
     }
 
-    /// Whether there is no pair.
+    /// Returns true if there are no labels.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_none_or(Object::is_empty)

@@ -39,7 +39,7 @@ const VALUE_RULE: &str = "a valid label must be an empty string or consist of al
      'MyValue',  or 'my_value',  or '12345', regex used for validation is \
      '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 
-/// What is wrong with a DNS-1123 label, such as the name of a namespace.
+/// Validates a DNS-1123 label, such as the name of a namespace. Returns the problems.
 #[must_use]
 pub fn dns1123_label(value: &str) -> Vec<String> {
     let mut problems = too_long(value, LABEL_BYTES_MAX, NAME_UNIT);
@@ -57,13 +57,13 @@ pub fn dns1123_label(value: &str) -> Vec<String> {
     problems
 }
 
-/// What is wrong with a DNS-1123 subdomain, the rule for names of most kinds.
+/// Validates a DNS-1123 subdomain, the rule for names of most kinds. Returns the problems.
 #[must_use]
 pub fn dns1123_subdomain(value: &str) -> Vec<String> {
     subdomain(value, NAME_UNIT)
 }
 
-/// What is wrong with a DNS-1035 label: a DNS-1123 label that starts with a letter.
+/// Validates a DNS-1035 label: a DNS-1123 label that starts with a letter. Returns the problems.
 #[must_use]
 pub fn dns1035_label(value: &str) -> Vec<String> {
     let mut problems = too_long(value, LABEL_BYTES_MAX, NAME_UNIT);
@@ -73,8 +73,8 @@ pub fn dns1035_label(value: &str) -> Vec<String> {
     problems
 }
 
-/// What is wrong with a qualified name, the rule for label keys and finalizers: a name with an
-/// optional DNS subdomain and a slash before it.
+/// Validates a qualified name, the rule for label keys and finalizers: a name with an optional DNS
+/// subdomain and a slash before it. Returns the problems.
 #[must_use]
 pub fn qualified_name(value: &str) -> Vec<String> {
     let mut problems = Vec::new();
@@ -113,13 +113,14 @@ pub fn qualified_name(value: &str) -> Vec<String> {
     problems
 }
 
-/// What is wrong with an annotation key: a qualified name in which case does not matter.
+/// Validates an annotation key: a qualified name in which case does not matter. Returns the
+/// problems.
 #[must_use]
 pub fn annotation_key(value: &str) -> Vec<String> {
     qualified_name(&value.to_lowercase())
 }
 
-/// What is wrong with the value of a label.
+/// Validates the value of a label. Returns the problems.
 #[must_use]
 pub fn label_value(value: &str) -> Vec<String> {
     let mut problems = too_long(value, LABEL_BYTES_MAX, LABEL_UNIT);
@@ -129,7 +130,8 @@ pub fn label_value(value: &str) -> Vec<String> {
     problems
 }
 
-/// What is wrong with a name that only has to fit into a request path, such as that of a role.
+/// Validates a name that only has to fit into a request path, such as that of a role. Returns the
+/// problems.
 #[must_use]
 pub fn path_segment(value: &str) -> Vec<String> {
     match value {
@@ -138,7 +140,7 @@ pub fn path_segment(value: &str) -> Vec<String> {
     }
 }
 
-/// What is wrong with the start of a name that only has to fit into a request path.
+/// Validates the start of a name that only has to fit into a request path. Returns the problems.
 #[must_use]
 pub fn path_segment_prefix(value: &str) -> Vec<String> {
     let banned = ['/', '%'].into_iter().filter(|c| value.contains(*c));
@@ -203,7 +205,8 @@ fn is_qualified_part(value: &str) -> bool {
     is_made_of(value, |b| b.is_ascii_alphanumeric(), is_inner)
 }
 
-/// Whether the value is not empty, has an edge character at both ends and only inner ones between.
+/// Returns true if the value is not empty, has an edge character at both ends and only inner ones
+/// between.
 fn is_made_of(value: &str, is_edge: impl Fn(u8) -> bool, is_inner: impl Fn(u8) -> bool) -> bool {
     match value.as_bytes() {
         [] => false,

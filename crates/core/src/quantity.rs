@@ -30,7 +30,7 @@ const NANOS_PER_MILLI: i64 = 1_000_000;
 const DECIMAL_SUFFIXES: [&str; 10] = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
 const BINARY_SUFFIXES: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 
-/// How a quantity prints.
+/// The format in which a quantity prints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum QuantityFormat {
     /// With a suffix for a power of ten: `12M`.
@@ -50,7 +50,7 @@ pub struct Quantity {
     /// Billionths; whatever is finer was rounded away from zero when read.
     nanos: Amount,
     format: QuantityFormat,
-    /// What was read, where upstream prints it again although it is not canonical: `1.500`.
+    /// The text that was read, if upstream prints it again although it is not canonical: `1.500`.
     text: Option<Box<str>>,
 }
 
@@ -88,13 +88,13 @@ impl Quantity {
         self.format
     }
 
-    /// Whether there is no amount.
+    /// Returns true if the amount is zero.
     #[must_use]
     pub fn is_zero(&self) -> bool {
         self.nanos.sign() == Ordering::Equal
     }
 
-    /// Whether the amount is below zero.
+    /// Returns true if the amount is below zero.
     #[must_use]
     pub fn is_negative(&self) -> bool {
         self.nanos.sign() == Ordering::Less

@@ -1,4 +1,4 @@
-//! What objects count for against the quotas of their namespace.
+//! Resource quota usage: the amounts that an object counts for.
 //!
 //! The server charges a quota when an object is made, a controller counts what is there; both have
 //! to come to the same numbers, so both ask here. Nothing here reads or writes a quota's status.
@@ -25,7 +25,7 @@ pub fn count_name(resource: &GroupResource) -> String {
     format!("{COUNT}{resource}")
 }
 
-/// Whether the objects of a resource are counted at all.
+/// Returns true if quotas count the objects of a resource.
 #[must_use]
 pub fn is_counted(resource: &GroupResource) -> bool {
     resource.resource() != "events" || !matches!(resource.group(), "" | "events.k8s.io")
@@ -61,8 +61,8 @@ fn is_of_storage_class(name: &str) -> bool {
     matches!(what, Some("persistentvolumeclaims" | "requests.storage"))
 }
 
-/// What an object counts for, by the names that quotas limit. A pod that has ended, or should have
-/// by now, counts as an object only.
+/// The usage of an object, by the resource names that quotas limit. A pod that has ended, or should
+/// have by now, counts as an object only.
 #[must_use]
 pub fn usage(resource: &GroupResource, object: &Doc, now: Time) -> Amounts {
     let mut used = Amounts::from([(count_name(resource), whole(1))]);

@@ -46,7 +46,7 @@ pub(crate) fn json_list(values: &[String]) -> String {
     out
 }
 
-/// Whether a character shows as itself inside quotes.
+/// Returns true if a character shows as itself inside quotes.
 ///
 /// The standard library's debug escape knows the same classes. It also escapes a combining mark
 /// at the start of a text, which is why the question is asked after a letter.

@@ -35,7 +35,7 @@ pub struct RevisionError {
     text: String,
 }
 
-/// What the `resourceVersion` of a request asks for.
+/// The state that the `resourceVersion` of a request asks for.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum AtRevision {
     /// Absent or empty: the most recent state.

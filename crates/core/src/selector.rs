@@ -55,13 +55,14 @@ impl Selector {
         selector.map_or(Ok(Self::nothing()), Self::try_from)
     }
 
-    /// Whether everything matches.
+    /// Returns true if everything matches.
     #[must_use]
     pub fn is_everything(&self) -> bool {
         self.requirements.as_ref().is_some_and(Vec::is_empty)
     }
 
-    /// Whether this is [`Selector::nothing`]. Requirements that contradict each other are not seen.
+    /// Returns true if this is [`Selector::nothing`]. Requirements that contradict each other are
+    /// not seen.
     #[must_use]
     pub fn is_nothing(&self) -> bool {
         self.requirements.is_none()
@@ -73,7 +74,7 @@ impl Selector {
         self.requirements.as_deref().unwrap_or_default()
     }
 
-    /// Whether the labels meet every requirement.
+    /// Returns true if the labels meet every requirement.
     #[must_use]
     pub fn matches<L: LabelLookup + ?Sized>(&self, labels: &L) -> bool {
         let matches = |all: &Vec<Requirement>| all.iter().all(|one| one.matches(labels));

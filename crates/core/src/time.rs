@@ -52,7 +52,7 @@ impl Time {
         self.0
     }
 
-    /// Whether this is [`Time::UNSET`].
+    /// Returns true if this is [`Time::UNSET`].
     #[must_use]
     pub fn is_unset(self) -> bool {
         self == Self::UNSET
@@ -83,7 +83,7 @@ impl MicroTime {
         self.0
     }
 
-    /// Whether this is [`MicroTime::UNSET`].
+    /// Returns true if this is [`MicroTime::UNSET`].
     #[must_use]
     pub fn is_unset(self) -> bool {
         self == Self::UNSET

@@ -1,4 +1,4 @@
-//! What objects count for against quotas.
+//! Resource quota usage.
 
 use windlass_core::quota::{counted_by, is_in_scope, missing_amounts, usage};
 use windlass_core::{Doc, GroupResource, Time, doc};

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use windlass_core::{Env, ManualClock, names};
 
-/// Whether a text has the form of a random UUID: version 4, variant 8 to b.
+/// Returns true if a text has the form of a random UUID: version 4, variant 8 to b.
 fn is_uuid(text: &str) -> bool {
     let parts: Vec<_> = text.split('-').collect();
     let lens: Vec<_> = parts.iter().map(|part| part.len()).collect();

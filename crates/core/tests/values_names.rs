@@ -119,7 +119,7 @@ const GOOD: &[(&str, &str)] = &[
     ("generate_dns1123_subdomain", "x.y-"),
 ];
 
-/// What hash digits are spelled as, found with Kubernetes 1.36.
+/// Hash digits and their spelling, found with Kubernetes 1.36.
 #[rustfmt::skip] // One row per line.
 const ENCODED: &[(&str, &str)] = &[
     ("0", "4"),

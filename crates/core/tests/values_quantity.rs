@@ -8,7 +8,8 @@ use proptest::test_runner::RngSeed;
 use windlass_core::Quantity;
 use windlass_core::QuantityFormat::{self, BinarySi, DecimalExponent, DecimalSi};
 
-/// What is read; what Kubernetes 1.36 prints for it at once and after a change; and the format.
+/// The text; the text that Kubernetes 1.36 prints for it at once and after a change; and the
+/// format.
 #[rustfmt::skip] // One row per line.
 const PRINTED: &[(&str, &str, &str, QuantityFormat)] = &[
     ("0", "0", "0", DecimalSi),
@@ -154,7 +155,7 @@ const PRINTED: &[(&str, &str, &str, QuantityFormat)] = &[
     ("-1501m", "-1501m", "-1501m", DecimalSi),
 ];
 
-/// What is read, and the whole units and thousandths that Kubernetes 1.36 finds in it.
+/// The text, and the whole units and thousandths that Kubernetes 1.36 finds in it.
 #[rustfmt::skip] // One row per line.
 const VALUES: &[(&str, i64, i64)] = &[
     ("0", 0, 0),
@@ -540,7 +541,7 @@ fn naive(text: &str) -> BigInt {
     if text.starts_with('-') { -nanos } else { nanos }
 }
 
-/// What a suffix multiplies with, and what it divides by.
+/// The numerator and the denominator of a suffix.
 fn factor(suffix: &str) -> (BigInt, BigInt) {
     let decimal = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
     let binary = ["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
@@ -637,7 +638,7 @@ proptest! {
     }
 }
 
-/// What is printed must be read again: `5000e999` prints as `5e1002`.
+/// A printed quantity must be readable: `5000e999` prints as `5e1002`.
 #[test]
 fn an_exponent_that_printing_would_raise_above_the_limit_is_refused() {
     for text in [

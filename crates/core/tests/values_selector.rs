@@ -8,7 +8,7 @@ use windlass_core::{
     FieldSelector, LabelSelector, LabelSelectorRequirement, Operator, Requirement, Selector,
 };
 
-/// What is read, and what Kubernetes 1.36 prints for it.
+/// The text, and the text that Kubernetes 1.36 prints for it.
 #[rustfmt::skip] // One row per line.
 const LABELS: &[(&str, &str)] = &[
     ("", ""),
@@ -91,7 +91,7 @@ const STRUCTURED: &[(&str, &str, bool)] = &[
     ("{\"matchLabels\":{\"a\":\"b\"},\"matchExpressions\":[{\"key\":\"a\",\"operator\":\"Exists\"},{\"key\":\"Z\",\"operator\":\"DoesNotExist\"}]}", "!Z,a=b,a", true),
 ];
 
-/// What is read as a field selector, and what Kubernetes 1.36 prints for it.
+/// A field selector, and the text that Kubernetes 1.36 prints for it.
 #[rustfmt::skip] // One row per line.
 const FIELDS: &[(&str, &str)] = &[
     ("", ""),

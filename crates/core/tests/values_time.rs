@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use windlass_core::{MicroTime, Time};
 
-/// What is read, and what Kubernetes 1.36 prints for it.
+/// The text, and the text that Kubernetes 1.36 prints for it.
 #[rustfmt::skip] // One row per line.
 const TIMES: &[(&str, &str)] = &[
     ("2026-01-02T03:04:05Z", "2026-01-02T03:04:05Z"),

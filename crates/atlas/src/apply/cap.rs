@@ -7,10 +7,10 @@ use windlass_core::Time;
 use super::entries::{Manager, Managers, Operation, Owned};
 use super::set::FieldSet;
 
-/// How many managers that update, rather than apply, are kept apart.
+/// The number of managers that update, rather than apply, and are kept apart.
 pub const MANAGERS_LIMIT: usize = 10;
 
-/// Who holds the fields of managers beyond the limit.
+/// The manager that takes over the fields of managers beyond the limit.
 const ANCIENT: &str = "ancient-changes";
 
 /// The fields that managers of one version had, joined step by step into one set.

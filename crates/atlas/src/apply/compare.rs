@@ -1,4 +1,4 @@
-//! What differs between two objects.
+//! The comparison of two objects, as field sets.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ impl Comparison {
     }
 }
 
-/// What was found at one place, by a walk that takes it up to the place above.
+/// The result of the walk below one path element, for the element above.
 #[derive(Default)]
 struct Walk {
     is_removed: bool,

@@ -1,4 +1,4 @@
-//! What a new object sets, worked out in the form in which it is kept.
+//! The field set of a new object, as `FieldsV1`.
 //!
 //! Nearly all of a new object is new as a whole, and needs no comparison: its fields become the
 //! tree of `FieldsV1` in one walk.
@@ -32,7 +32,7 @@ pub(super) fn tree_of<S: Schema>(schema: S, start: &Doc, new: &Doc) -> Option<Ob
     changed(schema, start, new).map(|found| found.below)
 }
 
-/// What is said of a place.
+/// The entry of one path element.
 struct Found {
     is_member: bool,
     below: Object,

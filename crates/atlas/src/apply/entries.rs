@@ -20,7 +20,7 @@ thread_local! {
     static KNOWN: RefCell<Memo<Doc, Arc<FieldSet>>> = RefCell::new(Memo::new(KNOWN_LIMIT));
 }
 
-/// Why `managedFields` cannot be read.
+/// A `managedFields` that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ManagedFieldsError {
@@ -41,7 +41,7 @@ pub enum ManagedFieldsError {
     Time(String),
 }
 
-/// Whose fields they are. In this order upstream lists the managers of conflicts.
+/// A field manager. The order is that in which upstream lists the managers of conflicts.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Manager {
     pub(super) name: String,

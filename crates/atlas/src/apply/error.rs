@@ -1,4 +1,4 @@
-//! Why a configuration is not applied.
+//! The errors of server-side apply.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ pub struct Conflict {
     pub field: String,
 }
 
-/// Why a configuration was not applied.
+/// The reason why a configuration was not applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ApplyError {

@@ -19,7 +19,7 @@ use super::validate::faults_of;
 pub(super) const MANAGER: &str = "kubectl";
 
 const POINTER: &str = "/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration";
-/// How large the annotations of an object may be together.
+/// The size limit of all annotations of an object together.
 const ANNOTATIONS_LIMIT: usize = 256 * 1024;
 
 /// The conflicts that are not about kubectl's own fields.

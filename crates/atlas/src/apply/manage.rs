@@ -19,7 +19,7 @@ use super::set::FieldSet;
 use super::tree::{self, Steps};
 use super::validate::faults_of;
 
-/// Who holds the fields of an object that was not tracked before it was first applied to.
+/// The manager of the fields of an object that was not tracked before it was first applied to.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 const MANAGED_FIELDS: &str = "/metadata/managedFields";
 
@@ -185,7 +185,7 @@ pub fn create<S: Schema>(schema: S, new: &Doc, write: &Write<'_>, memory: &Creat
     set_managed_fields(new, vec![entry])
 }
 
-/// What a new object sets, as `FieldsV1`.
+/// The fields of a new object, as `FieldsV1`.
 fn created_fields<S: Schema>(schema: S, new: &Doc, write: &Write<'_>) -> Doc {
     let (old, new) = (blank(schema, new), schema.canonical(new));
     if let Some(tree) = created::tree_of(schema, &old, &new) {
@@ -336,7 +336,7 @@ fn prune<S: Schema>(
     without(&all.difference(&left).intersection(&last))
 }
 
-/// What the creation of an object starts from.
+/// The empty object that a creation is compared with.
 fn blank<S: Schema>(schema: S, object: &Doc) -> Doc {
     let mut typed = Object::empty();
     for key in ["apiVersion", "kind"] {

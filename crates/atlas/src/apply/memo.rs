@@ -1,4 +1,4 @@
-//! What new objects set, remembered.
+//! Memoization of the field sets of new objects.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -8,7 +8,7 @@ use windlass_core::{Doc, Object};
 
 use super::set::FieldSet;
 
-/// How many sorts of new objects are remembered.
+/// The number of field sets that are memoized.
 pub const CREATIONS_LIMIT: usize = 2048;
 
 /// Remembers the fields of new objects: a thousand pods of one template set the same ones, and
@@ -46,7 +46,7 @@ impl fmt::Debug for Creations {
     }
 }
 
-/// What the field set of an object follows from: the object without what nobody owns, and of its
+/// The memoization key of an object: the object without the fields that nobody owns, and of its
 /// labels and annotations only the keys. `None` for objects that are not made from templates.
 pub(super) fn essence(object: &Doc, never_owned: &[&[&str]], ignored: &FieldSet) -> Option<Doc> {
     let fields = object.as_object().filter(|it| it.get("spec").is_some())?;

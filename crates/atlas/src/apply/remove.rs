@@ -42,7 +42,7 @@ pub(super) fn remove<S: Schema>(schema: S, value: &Doc, gone: &FieldSet) -> Doc 
     }
 }
 
-/// What is left of the value at a step.
+/// The value at a path element without the removed fields.
 fn remove_at<S: Schema>(
     schema: Option<S>,
     value: &Doc,

@@ -1,4 +1,5 @@
-//! Who set the number of replicas, as the scale subresource shows it and as its parent keeps it.
+//! The managed fields of `replicas`, as the scale subresource shows them and as its parent keeps
+//! them.
 
 use windlass_core::Doc;
 
@@ -9,7 +10,7 @@ use super::set::FieldSet;
 const SCALE: &str = "autoscaling/v1";
 const REPLICAS: &[&str] = &["spec", "replicas"];
 
-/// Where the versions of a kind keep the number of replicas.
+/// The paths of the number of replicas in the versions of a kind.
 #[derive(Clone, Copy, Debug)]
 pub struct ScalePaths<'a> {
     /// The `apiVersion` of the request.

@@ -1,11 +1,11 @@
-//! How values merge.
+//! Schemas: the merge rules of server-side apply.
 
 use windlass_core::{Doc, Kind, Str};
 
 use super::element::{PathElement, Scalar};
 use crate::table::{Field, ListType, Shape, Type};
 
-/// What is at a place, as far as merging goes.
+/// The structure of a value, as far as merging goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Structure<'a> {
     /// One value.
@@ -18,7 +18,7 @@ pub enum Structure<'a> {
     List(ListKind<'a>),
 }
 
-/// How the items of a list are told apart.
+/// The identity of the items of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListKind<'a> {
     /// Not at all: the list is one value.
@@ -29,7 +29,7 @@ pub enum ListKind<'a> {
     Map(&'a [&'a str]),
 }
 
-/// What a plain value must be.
+/// The type of a scalar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScalarKind {
     /// A text.
@@ -47,17 +47,17 @@ pub trait Schema: Copy {
     fn identity(&self) -> Option<usize> {
         None
     }
-    /// What is here. Where the schema leaves it open, the value decides.
+    /// The structure of the value. Where the schema leaves it open, the value decides.
     fn structure(&self, value: Option<&Doc>) -> Structure<'_>;
     /// The place of a field or key; `None` if nothing may be there.
     fn field(&self, name: &str) -> Option<Self>;
-    /// Whether the schema names that field, rather than allowing any.
+    /// Returns true if the schema declares that field, rather than allowing any.
     fn is_declared(&self, name: &str) -> bool;
     /// The place of the items of a list.
     fn item(&self) -> Option<Self>;
     /// The default of a field here, for items that leave out a key.
     fn default_of(&self, name: &str) -> Option<Doc>;
-    /// What a plain value here must be; `None` if it may be any.
+    /// The type that a scalar must have; `None` if it may have any.
     fn scalar(&self) -> Option<ScalarKind> {
         None
     }

@@ -40,13 +40,13 @@ impl FieldSet {
         set
     }
 
-    /// Whether there is no member.
+    /// Returns true if the set has no member.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.members.is_empty() && self.children.is_empty()
     }
 
-    /// Whether a field of the root is a member.
+    /// Returns true if a field of the root is a member.
     #[must_use]
     pub fn has_field(&self, name: &str) -> bool {
         self.members.contains(&PathElement::Field(Str::new(name)))
@@ -93,7 +93,7 @@ impl FieldSet {
         }
     }
 
-    /// What is in this set or the other.
+    /// The union of both sets.
     #[must_use]
     pub fn union(mut self, other: &Self) -> Self {
         self.members.extend(other.members.iter().cloned());
@@ -104,7 +104,7 @@ impl FieldSet {
         self
     }
 
-    /// What is in both sets.
+    /// The intersection of both sets.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
         let both = self.children.iter().filter_map(|(step, ours)| {
@@ -117,7 +117,7 @@ impl FieldSet {
         }
     }
 
-    /// Whether something is in both sets.
+    /// Returns true if the sets have a member in common.
     #[must_use]
     pub fn intersects(&self, other: &Self) -> bool {
         let (few, many) = match self.members.len() < other.members.len() {
@@ -135,7 +135,7 @@ impl FieldSet {
             })
     }
 
-    /// What is in this set and not in the other.
+    /// The members of this set that are not in the other.
     #[must_use]
     pub fn difference(&self, other: &Self) -> Self {
         let left = self.children.iter().filter_map(|(step, ours)| {
@@ -151,7 +151,7 @@ impl FieldSet {
         }
     }
 
-    /// What is in this set and neither in the other nor below one of its members.
+    /// The members of this set that are neither in the other nor below one of its members.
     #[must_use]
     pub fn difference_below(&self, other: &Self) -> Self {
         let left = self.children.iter().filter_map(|(step, ours)| {

@@ -24,8 +24,8 @@ thread_local! {
     static CANONICAL: RefCell<Memo<Doc, ()>> = RefCell::new(Memo::new(KNOWN_LIMIT));
 }
 
-/// Whether a tree is just as [`FieldSet::encode`] writes it, with steps that are equal exactly
-/// when their texts are. `false` also for what is hard to tell.
+/// Returns true if a tree is exactly as [`FieldSet::encode`] writes it, and its path elements are
+/// equal exactly when their texts are. Returns false if that is hard to tell.
 pub(super) fn is_canonical(tree: &Doc) -> bool {
     if CANONICAL.with_borrow(|known| known.get(tree)).is_some() {
         return true;
@@ -68,7 +68,7 @@ fn is_canonical_step(key: &str) -> bool {
     }
 }
 
-/// Whether the rest of an object behind its brace has plain values under keys in order.
+/// Returns true if the rest of an object, behind its brace, has scalars under sorted keys.
 fn are_canonical_keys(fields: &[u8]) -> bool {
     let (mut left, mut last) = (fields, &b""[..]);
     loop {
@@ -92,7 +92,7 @@ fn are_canonical_keys(fields: &[u8]) -> bool {
     }
 }
 
-/// What follows a plain value.
+/// The rest of the text behind a scalar.
 fn scalar(json: &[u8]) -> Option<&[u8]> {
     let literal = |word: &[u8]| json.strip_prefix(word);
     match json.first()? {
@@ -113,7 +113,7 @@ fn is_number(digits: &[u8]) -> bool {
     is_short && digits.iter().all(u8::is_ascii_digit) && (digits[0] != b'0' || digits.len() == 1)
 }
 
-/// What follows a text in which nothing is escaped, nor would be.
+/// The rest of the text behind a string in which nothing is escaped, nor would be.
 fn text(json: &[u8]) -> Option<&[u8]> {
     let inside = json.strip_prefix(b"\"")?;
     let end = inside.iter().position(|byte| *byte == b'"')?;
@@ -123,7 +123,8 @@ fn text(json: &[u8]) -> Option<&[u8]> {
     plain.iter().all(is_plain).then_some(&behind[1..])
 }
 
-/// Whether the steps of a set are equal to those of a canonical tree exactly when their texts are.
+/// Returns true if the path elements of a set equal those of a canonical tree exactly when their
+/// texts do.
 pub(super) fn has_plain_steps(set: &FieldSet) -> bool {
     set.members.iter().all(is_plain_step)
         && set

@@ -1,4 +1,4 @@
-//! Whether a configuration can be applied at all.
+//! Validation of applied configurations.
 
 use std::collections::BTreeSet;
 
@@ -8,10 +8,10 @@ use super::element::PathElement;
 use super::go;
 use super::schema::{ListKind, ScalarKind, Schema, Structure, step_of};
 
-/// How many faults are reported.
+/// The number of errors that are reported.
 const FAULTS_LIMIT: usize = 100;
 
-/// What is wrong with a configuration, each with its path.
+/// The errors of a configuration, each with its path.
 pub(super) fn faults_of<S: Schema>(schema: S, config: &Doc) -> Vec<String> {
     let mut walk = Walk {
         path: Vec::new(),

@@ -17,18 +17,18 @@ const BYTES_LIMIT: usize = 512 << 10;
 /// Specs that are remembered at most, before all are forgotten.
 const SPECS_LIMIT: usize = 4096;
 
-/// How numbers and bytes are told apart on the wire.
+/// Wire types.
 const VARINT: u64 = 0;
 const FIXED64: u64 = 1;
 const BYTES: u64 = 2;
 
 /// Writes built-in kinds as protobuf bodies, and remembers the bytes of specs.
 ///
-/// What protobuf cannot say as JSON does is not written: an object with a field that the table does
-/// not know, a value of another sort than its field has, or an empty list, which is no list in
-/// protobuf. Such an object goes as JSON, so that the server sees all of it and judges.
+/// An object that protobuf cannot express is not written: one with a field that the table does not
+/// know, with a value of another type than its field has, or with an empty list, which is no list
+/// in protobuf. Such an object goes as JSON, so that the server sees and judges all of it.
 pub struct ProtobufEncoder {
-    /// Where the bytes of a spec stand, by its type.
+    /// The range of the bytes of a spec, by its type.
     specs: Memo<(usize, Doc), Range<usize>>,
     bytes: Vec<u8>,
 }
@@ -219,7 +219,7 @@ impl fmt::Debug for ProtobufEncoder {
     }
 }
 
-/// Whether a spec has another one in it, which is remembered instead.
+/// Returns true if a spec holds a pod template, whose own spec is memoized instead.
 fn has_template(of: &'static Type) -> bool {
     of.field("template").is_some()
 }

@@ -13,28 +13,29 @@ use super::{ProtobufError, special};
 use crate::table::{Atlas, Field, Shape, Type};
 use crate::zero::{is_left_out, is_scalar, zero};
 
-/// How deep a value may lie to be remembered as a whole.
+/// The depth to which values are memoized as a whole.
 const REPEATS_DEPTH: usize = 2;
-/// How often the bytes of a body may be copied because a message comes in parts. No client of
-/// Kubernetes writes such messages; nested in each other they would be copied at every level.
+/// The number of times that the bytes of a body may be copied because a message comes in parts. No
+/// client of Kubernetes writes such messages; nested in each other they would be copied at every
+/// level.
 const COPIES_LIMIT: usize = 8;
 
 /// Decodes messages, one after another.
 pub(super) struct Decoder {
-    /// Whether a field that the table does not know is an error.
+    /// True if a field that the table does not know is an error.
     is_strict: bool,
     depth: usize,
     messages_left: usize,
-    /// How many bytes may still be copied.
+    /// The number of bytes that may still be copied.
     copies_left: usize,
-    /// Where the fields of the messages that are open lie, the innermost message last.
+    /// The byte ranges of the fields of all open messages, the innermost message last.
     runs: Vec<Run>,
-    /// What values near the root were read as, if that is remembered.
+    /// Memoized values near the root, if the decoder memoizes.
     repeats: Option<Repeats>,
 }
 
-/// Where in the bytes of a message the values of one field lie, with their tags. Nearly always they
-/// stand together.
+/// The byte range of the values of one field inside its message, with their tags. Nearly always
+/// they stand together.
 type Run = Range<usize>;
 
 type Fields = Vec<(Str, Doc)>;

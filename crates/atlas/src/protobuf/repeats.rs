@@ -20,7 +20,7 @@ const BYTES_LIMIT: usize = 64 << 10;
 /// The same of templates, which stay what they are while the status of their owners changes.
 const TEMPLATES_BYTES_LIMIT: usize = 4 << 20;
 
-/// What the values of some fields were read as.
+/// Memoized values, by field.
 #[derive(Default)]
 pub(super) struct Repeats(Vec<Place>);
 
@@ -32,12 +32,12 @@ struct Place {
 }
 
 impl Repeats {
-    /// Whether the value of a field, given its bytes, is worth to be remembered.
+    /// Returns true if the value of a field is worth memoizing.
     pub(super) fn is_worthy(field: &'static Field, bytes: &[u8]) -> bool {
         bytes.len() >= BYTES_MIN && has_parts(field.shape())
     }
 
-    /// What these bytes of a field were read as.
+    /// The value that these bytes of a field were decoded to.
     pub(super) fn get(&self, field: &'static Field, bytes: &[u8]) -> Option<Doc> {
         let place = self.0.iter().find(|it| std::ptr::eq(it.field, field))?;
         place.values.get(bytes)
@@ -84,8 +84,8 @@ impl Place {
     }
 }
 
-/// Whether values have parts, and are not better remembered by them: the spec of who makes pods
-/// has the template, which changes less.
+/// Returns true if values have parts and are not better memoized part by part. The spec of a
+/// workload holds the pod template, which changes less than the spec.
 fn has_parts(shape: &'static Shape) -> bool {
     match shape {
         Shape::Message(of) => of.get().field(TEMPLATE).is_none(),

@@ -2,7 +2,7 @@
 
 use super::ProtobufError;
 
-/// How deep groups, which no built-in type uses, may nest while they are skipped.
+/// The depth to which groups, which no built-in type uses, may nest while they are skipped.
 const GROUPS_LIMIT: usize = 64;
 /// The longest form of a number on the wire.
 const VARINT_BYTES: usize = 10;
@@ -72,12 +72,12 @@ impl<'a> Reader<'a> {
         Self { rest: bytes }
     }
 
-    /// Whether everything was read.
+    /// Returns true if everything was read.
     pub(super) fn is_at_end(&self) -> bool {
         self.rest.is_empty()
     }
 
-    /// How many bytes were not read yet.
+    /// The number of bytes that were not read yet.
     pub(super) fn rest(&self) -> usize {
         self.rest.len()
     }

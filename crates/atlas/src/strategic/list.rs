@@ -8,7 +8,7 @@ use super::schema::Schema;
 use super::{PATCH, StrategicError, merge_objects, order, text};
 use crate::table::Shape;
 
-/// How the lists of one field are merged.
+/// The merge rules for the lists of one field.
 #[derive(Clone, Copy)]
 pub(super) struct Merge {
     items: Schema,
@@ -20,14 +20,13 @@ pub(super) struct Merge {
 /// Two lists merged.
 pub(super) struct Merged {
     pub(super) list: Vec<Doc>,
-    /// What upstream, which merges in place, afterwards takes for the live list when it puts the
-    /// merged one in the order that the patch sets: new items stand where deleted ones have left
-    /// room.
+    /// The list that upstream, which merges in place, takes for the live one when it sorts the
+    /// merged list by the order that the patch sets. New items stand in the slots of deleted ones.
     pub(super) live: Vec<Doc>,
 }
 
 impl Merge {
-    /// How lists in a field of a place are merged.
+    /// The merge rules for the lists of a field.
     pub(super) fn of(schema: Schema, key: &str) -> Result<Self, StrategicError> {
         let field = schema.field(key)?;
         let items = match field.shape() {
@@ -168,7 +167,8 @@ fn apply_directives(
     Ok((left, kept, is_replaced))
 }
 
-/// Whether two lists, which must not both be empty, hold objects. All items must be of one sort.
+/// Returns true if two lists, which must not both be empty, hold objects. All items must be of one
+/// JSON type.
 pub(super) fn holds_objects(original: &[Doc], patch: &[Doc]) -> Result<bool, StrategicError> {
     let mut items = original.iter().chain(patch);
     let Some(first) = items.next() else {

@@ -105,7 +105,7 @@ fn check_agreement(key: Option<&str>, patch: &[Doc], order: &[Doc]) -> Result<()
     Ok(())
 }
 
-/// What tells an item from others: the value of its merge key, or the item itself.
+/// The identity of an item: the value of its merge key, or the item itself.
 fn name<'a>(key: Option<&str>, item: &'a Doc) -> Result<&'a Doc, StrategicError> {
     key.map_or(Ok(item), |key| keyed(item, key).map(|(_, name)| name))
 }

@@ -1,4 +1,4 @@
-//! What is known about a place in the object.
+//! Type facts of one value in the object, for strategic merge patch.
 
 use super::StrategicError;
 use crate::table::{Field, Shape, Type};

@@ -25,7 +25,7 @@ use windlass_core::Str;
 
 use super::{Atlas, EnumRef, Field, Inlined, ListType, Registered, Shape, Strategy, Type, TypeRef};
 
-/// What a name in a shape stands for.
+/// The meaning of a name in a shape.
 enum Named {
     Type(TypeRef),
     Enum(EnumRef),

@@ -1,17 +1,17 @@
-//! What differs between two documents, at the cost of the difference.
+//! The differences between two documents, at the cost of the differences.
 
 use super::{Array, Doc, Kind, Object, Path, Segment};
 
 /// One place in which two documents differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// Where.
+    /// The path of the value that differs.
     pub path: Path,
     /// In which way.
     pub change: Change,
 }
 
-/// How a place differs.
+/// The change of one value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// The place is only in the second document.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::{Array, DEPTH_LIMIT, Doc, Kind, Object};
 
-/// Why a document could not be edited.
+/// An edit that failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EditError {
@@ -19,7 +19,7 @@ pub enum EditError {
     NotAContainer {
         /// The part of the pointer that was walked.
         at: String,
-        /// What stands there.
+        /// The JSON type of the value there.
         found: &'static str,
     },
     /// The pointer names an item past the end, or not a number.
@@ -163,7 +163,7 @@ fn remove_item(array: &Array, token: &str, deeper: Option<&str>) -> Doc {
     items.into()
 }
 
-/// How many levels below the root a pointer leads.
+/// The number of levels that a pointer leads below the root.
 fn steps(pointer: &str) -> usize {
     pointer.bytes().filter(|byte| *byte == b'/').count()
 }

@@ -22,7 +22,8 @@ const PARTS_LIMIT: usize = 8192;
 /// from then on. What it prints is what [`Doc::write_json`] prints. It holds a bounded number of
 /// documents alive, so one that is done should be dropped.
 pub struct Encoder {
-    /// Where in the text a part stands. The key keeps the part alive, and so its identity.
+    /// The range of the text in which a part was written. The key keeps the part alive, and so its
+    /// identity.
     parts: HashMap<Doc, Range<usize>, RandomState>,
     /// The text of all remembered parts.
     text: Vec<u8>,

@@ -1,4 +1,4 @@
-//! How much memory a set of documents holds, each shared node counted once.
+//! The memory that a set of documents holds, each shared node counted once.
 
 use std::collections::HashSet;
 

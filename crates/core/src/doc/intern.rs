@@ -66,11 +66,11 @@ fn spread(hash: u32) -> u64 {
 
 /// One sort of node: what it carries beside its items, and the table it lives in.
 pub(super) trait Sort: Sized + 'static {
-    /// What stands in the header beside the count and the hash.
+    /// The part of the header besides the count and the hash.
     type Extra: Send + Sync;
-    /// What the slice is made of.
+    /// The items of the slice.
     type Item: Send + Sync;
-    /// What the extra holds outside of the node.
+    /// The bytes that the extra holds outside of the node.
     fn extra_bytes(_: &Self::Extra) -> usize {
         0
     }
@@ -78,13 +78,13 @@ pub(super) trait Sort: Sized + 'static {
     fn table() -> &'static Table<Self>;
 }
 
-/// What every node carries in front of its items.
+/// The header of a node, in front of its items.
 pub(super) struct Header<S: Sort> {
     /// Users outside the table. Written by every clone and drop of a [`Node`].
     handles: AtomicU32,
     /// Half the hash of the content, needed again to find the node in its table.
     hash: u32,
-    /// What the sort adds.
+    /// The extra of this sort of node.
     extra: S::Extra,
 }
 
@@ -154,13 +154,13 @@ impl<S: Sort> Node<S> {
         self.0.header.header.hash.into()
     }
 
-    /// Where the node lies: equal for equal content, as long as both are alive.
+    /// The address of the node: equal for equal content, as long as both are alive.
     #[inline]
     pub(super) fn address(&self) -> usize {
         std::ptr::from_ref(&self.0.header).addr()
     }
 
-    /// Whether somebody else uses the node too, at this moment.
+    /// Returns true if the node has another user at this moment.
     #[inline]
     pub(super) fn is_shared(&self) -> bool {
         self.0.header.header.handles.load(Ordering::Relaxed) > 1
@@ -332,7 +332,7 @@ fn bytes_of<S: Sort>(cell: &Cell<S>) -> usize {
     node + S::extra_bytes(&cell.header.header.extra)
 }
 
-/// How much one table of the interner holds.
+/// The size of one table of the interner.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Distinct nodes that are alive.

@@ -120,7 +120,7 @@ fn write_float(out: &mut Vec<u8>, value: f64) {
     out.extend_from_slice(format!("{value:?}").as_bytes());
 }
 
-/// How a byte is written inside a string: as it is, as a two-character escape, or as `\u00XX`.
+/// The form of a byte inside a string: as it is, as a two-character escape, or as `\u00XX`.
 const PLAIN: u8 = 0;
 const UNICODE: u8 = b'u';
 const ESCAPES: [u8; 256] = {

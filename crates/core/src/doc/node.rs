@@ -78,7 +78,7 @@ impl Sort for ShapeSort {
     }
 }
 
-/// What the process-wide interner holds at this moment.
+/// The size of the process-wide interner at this moment.
 #[must_use]
 pub fn interner_usage() -> InternerUsage {
     InternerUsage::of::<TextSort, ArraySort, ObjectSort, ShapeSort>()
@@ -239,7 +239,7 @@ impl Array {
         self.0.hash()
     }
 
-    /// Whether somebody else uses it too, at this moment.
+    /// Returns true if the array has another user at this moment.
     #[inline]
     pub(super) fn is_shared(&self) -> bool {
         self.0.is_shared()
@@ -281,8 +281,8 @@ impl fmt::Debug for Array {
     }
 }
 
-/// How the keys of a shape begin, in their order: most are found by that alone, without a look at
-/// where they lie. Nothing if they are few.
+/// The first bytes of the keys of a shape, in their order. Most keys are found by them alone,
+/// without following a pointer. Empty if the keys are few.
 pub(super) struct Prefixes(Box<[u64]>);
 
 impl Prefixes {
@@ -311,7 +311,7 @@ impl Prefixes {
         short.checked_shl(padding).unwrap_or_default()
     }
 
-    /// Where the keys are that begin like this one; `None` if only the keys can tell.
+    /// The range of the keys that begin like this one; `None` if there are no prefixes to tell.
     #[inline]
     fn range(&self, key: &str) -> Option<Range<usize>> {
         if self.0.is_empty() {
@@ -349,7 +349,7 @@ impl Shape {
         self.0.hash()
     }
 
-    /// Where a key is.
+    /// The index of a key.
     #[inline]
     fn find(&self, key: &str) -> Option<usize> {
         let keys = self.keys();
@@ -359,7 +359,7 @@ impl Shape {
         self.position(key).ok()
     }
 
-    /// Where a key is, or where it would be.
+    /// The index of a key, or the index at which it would be inserted.
     fn position(&self, key: &str) -> Result<usize, usize> {
         let (keys, range) = (self.keys(), self.0.extra().range(key));
         let start = range.as_ref().map_or(0, |range| range.start);
@@ -455,7 +455,7 @@ impl Object {
         self.shape().find(key).map(|at| &self.0.items()[at])
     }
 
-    /// Whether there is a field of this name.
+    /// Returns true if there is a field of this name.
     #[must_use]
     pub fn contains_key(&self, key: &str) -> bool {
         self.shape().find(key).is_some()
@@ -479,13 +479,13 @@ impl Object {
         self.keys().iter().zip(self.values())
     }
 
-    /// How many fields there are.
+    /// The number of fields.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.items().len()
     }
 
-    /// Whether there is no field.
+    /// Returns true if there is no field.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.items().is_empty()
@@ -528,7 +528,7 @@ impl Object {
         self.0.hash()
     }
 
-    /// Whether somebody else uses it too, at this moment.
+    /// Returns true if the object has another user at this moment.
     #[inline]
     pub(super) fn is_shared(&self) -> bool {
         self.0.is_shared()

@@ -36,14 +36,14 @@ use super::node::Shape;
 /// Deeper than any document that was parsed, because patches can nest what was nested.
 const DEPTH_LIMIT: usize = 4 * super::DEPTH_LIMIT;
 
-/// What a part is: a value, or the keys that objects share.
+/// A part that was written once: a value, or the keys that objects share.
 #[derive(Clone)]
 enum Part {
     Value(Doc),
     Keys(Shape),
 }
 
-/// What a value begins with.
+/// The first byte of a value.
 mod tag {
     pub(super) const NULL: u8 = 0;
     pub(super) const FALSE: u8 = 1;

@@ -18,13 +18,13 @@ use reader::Reader;
 pub use error::{ParseError, ParseErrorKind};
 pub use prune::{Prune, PruneNode};
 
-/// How deep arrays and objects may nest.
+/// The depth to which arrays and objects may nest.
 pub const DEPTH_LIMIT: usize = 256;
 
-/// How long one document may be.
+/// The length of the longest document.
 pub const BYTES_LIMIT: usize = 64 << 20;
 
-/// How many repeated keys are named before the rest is only counted as one more error.
+/// The number of repeated keys that are named. The rest is counted as one more error.
 const DUPLICATES_LIMIT: usize = 64;
 
 /// Buffers that grew for a document with more open values than this are not kept.
@@ -35,7 +35,7 @@ thread_local! {
     static SPARE: Cell<Option<Parser>> = const { Cell::new(None) };
 }
 
-/// What to do with a key that comes twice in one object.
+/// The treatment of a key that comes twice in one object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Duplicates {
     /// The document is refused.
@@ -50,11 +50,11 @@ pub enum Duplicates {
 pub struct ParseOptions {
     /// Paths that are skipped without being allocated.
     pub prune: Prune,
-    /// How deep arrays and objects may nest.
+    /// The depth to which arrays and objects may nest.
     pub depth_limit: usize,
-    /// How many bytes a document may have.
+    /// The length of the longest document.
     pub bytes_limit: usize,
-    /// What to do with a key that comes twice.
+    /// The treatment of a key that comes twice.
     pub duplicates: Duplicates,
 }
 

@@ -1,4 +1,4 @@
-//! Where in a document something stands.
+//! Paths into documents.
 
 use std::fmt;
 

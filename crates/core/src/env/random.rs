@@ -1,6 +1,6 @@
 //! The two sources of random numbers.
 
-/// How many words are taken from the operating system at once, to spread the cost of asking.
+/// The number of words taken from the operating system at once, to spread the cost of asking.
 const BUFFER_WORDS: usize = 32;
 
 /// A source of random words.

@@ -5,13 +5,13 @@ use crate::{Doc, Object, Time};
 /// One entry of `status.conditions`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition {
-    /// What the condition is about, such as `Ready`.
+    /// The type, such as `Ready`.
     pub kind: String,
     /// `True`, `False` or `Unknown`.
     pub status: String,
-    /// Why, in one word.
+    /// The reason, in one word.
     pub reason: String,
-    /// Why, for a person.
+    /// The message, for a person.
     pub message: String,
     /// When the status last changed.
     pub last_transition_time: Option<Time>,
@@ -30,7 +30,7 @@ impl Condition {
         }
     }
 
-    /// Whether the status is `True`.
+    /// Returns true if the status is `True`.
     #[must_use]
     pub fn is_true(&self) -> bool {
         self.status == "True"

@@ -13,9 +13,9 @@ pub struct OwnerRef {
     pub name: String,
     /// The owner itself: an object of the same name with another UID is not the owner.
     pub uid: Uid,
-    /// Whether this owner manages the object.
+    /// True if this owner is the controller of the object.
     pub controller: bool,
-    /// Whether the owner cannot go in the foreground before the object.
+    /// True if foreground deletion of the owner waits for the object.
     pub block_owner_deletion: bool,
 }
 

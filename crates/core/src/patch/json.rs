@@ -31,11 +31,11 @@ enum Operation {
 pub struct PatchError {
     /// The position of the operation in the patch, if it is one operation that is wrong.
     pub operation: Option<usize>,
-    /// Why.
+    /// The reason.
     pub kind: PatchErrorKind,
 }
 
-/// What is wrong with a patch.
+/// The reason why a patch failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PatchErrorKind {

@@ -58,7 +58,7 @@ impl Amount {
         }
     }
 
-    /// Whether the number is at least `limit` away from zero.
+    /// Returns true if the number is at least `limit` away from zero.
     pub(super) fn reaches(&self, limit: u128) -> bool {
         match self {
             Self::Small(small) => small.unsigned_abs() >= limit,

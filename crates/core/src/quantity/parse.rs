@@ -31,13 +31,13 @@ pub enum QuantityError {
     /// The text is longer than any sensible quantity.
     #[error("quantity has {bytes} bytes, more than {BYTES_MAX}")]
     TooLong {
-        /// How long it is.
+        /// The length of the text.
         bytes: usize,
     },
     /// The exponent is larger than any sensible one.
     #[error("exponent of quantity is {exponent}, more than {EXPONENT_MAX}")]
     TooLarge {
-        /// How large it is.
+        /// The exponent.
         exponent: i64,
     },
 }
@@ -52,7 +52,7 @@ struct Parts<'a> {
     suffix: Suffix,
 }
 
-/// What a suffix says: `number * 2^shift * 10^exponent`.
+/// The factor of a suffix: `number * 2^shift * 10^exponent`.
 #[derive(Clone, Copy)]
 struct Suffix {
     format: QuantityFormat,
@@ -95,8 +95,8 @@ impl Parts<'_> {
         Amount::from_digits(&format!("0{}{}", self.whole, self.fraction), shift, power)
     }
 
-    /// Whether upstream prints this again as it was read. It remembers a text that looks canonical
-    /// at first sight: a full group of three digits, and not ending in three zeros.
+    /// Returns true if upstream prints this again as it was read. It remembers a text that looks
+    /// canonical at first sight: a full group of three digits, and not ending in three zeros.
     fn is_printed_as_read(&self) -> bool {
         let (whole, fraction) = (self.whole, self.fraction);
         match self.suffix.format {

@@ -24,7 +24,7 @@ pub(super) fn add_usage(used: &mut Amounts, claim: &Doc) {
     }
 }
 
-/// How many devices of its class a request can be given.
+/// The largest number of devices of its class that a request can be given.
 fn devices(request: &Doc) -> Amounts {
     let class = request.str_at("/deviceClassName");
     if class.is_empty() {

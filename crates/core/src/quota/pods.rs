@@ -15,7 +15,7 @@ const REQUIRED: [&str; 6] = [
     "requests.memory",
 ];
 
-/// What a node has by the gigabyte or by the core.
+/// The compute resources.
 const COMPUTE: [&str; 3] = ["cpu", "ephemeral-storage", "memory"];
 
 const REQUESTS: &str = "requests.";
@@ -23,7 +23,7 @@ const LIMITS: &str = "limits.";
 const HUGE_PAGES: &str = "hugepages-";
 const DEVICE_CLASS: &str = "deviceclass.resource.kubernetes.io/";
 
-/// Whether pods count for a name.
+/// Returns true if pods count for a resource name.
 pub(super) fn are_counted_for(name: &str) -> bool {
     if name == "pods" || name.starts_with(HUGE_PAGES) {
         return true;
@@ -34,7 +34,7 @@ pub(super) fn are_counted_for(name: &str) -> bool {
     COMPUTE.contains(&name.strip_prefix(LIMITS).unwrap_or(name))
 }
 
-/// Whether a resource is one that the cluster's users have added.
+/// Returns true for an extended resource.
 fn is_extended(name: &str) -> bool {
     name.starts_with(DEVICE_CLASS) || (name.contains('/') && !name.contains("kubernetes.io/"))
 }
@@ -88,8 +88,9 @@ fn compute(requests: &Amounts, limits: &Amounts) -> Amounts {
     used
 }
 
-/// What keeps a pod out of a quota that limits these names: containers that do not say how much of
-/// them they want. Only processor and memory must be said, and not if the pod says so as a whole.
+/// The error of a pod whose namespace has a quota for these names: its containers that set neither
+/// request nor limit. Only cpu and memory are required, and only if the pod sets no resources as a
+/// whole.
 #[must_use]
 pub fn missing_amounts<'a>(names: impl IntoIterator<Item = &'a str>, pod: &Doc) -> Option<String> {
     let whole_pod = ["/spec/resources/requests", "/spec/resources/limits"];

@@ -2,8 +2,8 @@
 
 use crate::{Doc, GroupResource};
 
-/// Whether a quota is about an object: all its scopes have to fit. Only pods and claims of volumes
-/// have scopes, so that a quota with a scope is about nothing else.
+/// Returns true if an object is in all scopes of a quota. Only pods and PersistentVolumeClaims have
+/// scopes, so a quota with a scope counts nothing else.
 #[must_use]
 pub fn is_in_scope(quota: &Doc, resource: &GroupResource, object: &Doc) -> bool {
     let plain = quota.at("/spec/scopes").items().iter();
@@ -49,7 +49,7 @@ fn claim_fits(scope: &str, choice: &Doc, claim: &Doc) -> bool {
     is_chosen(choice, &names)
 }
 
-/// Whether one of these names is among those that are chosen.
+/// Returns true if the names satisfy one requirement of a scope selector.
 fn is_chosen(choice: &Doc, names: &[&str]) -> bool {
     let values = choice.at("/values").items();
     let is_listed = |name: &&str| values.iter().any(|value| value.as_str() == Some(*name));
@@ -62,7 +62,7 @@ fn is_chosen(choice: &Doc, names: &[&str]) -> bool {
     }
 }
 
-/// Whether pods of other namespaces matter for where a pod may run.
+/// Returns true if an affinity looks at pods of other namespaces.
 fn crosses_namespaces(affinity: &Doc) -> bool {
     let crosses = |term: &Doc| {
         !term.at("/namespaces").items().is_empty() || !term.at("/namespaceSelector").is_null()

@@ -21,7 +21,7 @@ pub struct FieldRequirement {
     pub field: String,
     /// The value to compare with, without escapes.
     pub value: String,
-    /// Whether the field must have another value, instead of this one.
+    /// True if the field must have another value than this one.
     pub is_negated: bool,
 }
 
@@ -66,7 +66,7 @@ impl FieldSelector {
         Self { requirements: None }
     }
 
-    /// Whether everything matches.
+    /// Returns true if everything matches.
     #[must_use]
     pub fn is_everything(&self) -> bool {
         self.requirements.as_ref().is_some_and(Vec::is_empty)
@@ -78,7 +78,7 @@ impl FieldSelector {
         self.requirements.as_deref().unwrap_or_default()
     }
 
-    /// Whether the fields meet every requirement.
+    /// Returns true if the fields meet every requirement.
     #[must_use]
     pub fn matches<L: LabelLookup + ?Sized>(&self, fields: &L) -> bool {
         let matches = |all: &Vec<FieldRequirement>| all.iter().all(|one| one.matches(fields));
@@ -95,7 +95,7 @@ impl FieldSelector {
 }
 
 impl FieldRequirement {
-    /// Whether the fields meet this requirement.
+    /// Returns true if the fields meet this requirement.
     #[must_use]
     pub fn matches<L: LabelLookup + ?Sized>(&self, fields: &L) -> bool {
         (fields.get(&self.field).unwrap_or_default() == self.value) != self.is_negated

@@ -21,7 +21,7 @@ pub enum SelectorError {
     /// The text does not have the form of a selector.
     #[error("{message}")]
     Syntax {
-        /// What was found and what was expected.
+        /// The token that was found and those that were expected.
         message: String,
         /// The byte at which the unexpected part starts.
         offset: usize,
@@ -37,7 +37,7 @@ pub enum SelectorError {
     /// The values of a requirement break the rules for labels.
     #[error("unable to parse requirement: {source}")]
     Values {
-        /// What is wrong.
+        /// The problem.
         source: RequirementError,
         /// The byte at which the requirement starts.
         offset: usize,

@@ -6,7 +6,7 @@ use super::LabelLookup;
 use crate::names;
 use crate::quote::{json_list, quote};
 
-/// How a requirement compares a label with its values.
+/// The operator of a requirement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operator {
     /// `key=value`: the label has this value.
@@ -40,7 +40,7 @@ pub struct Requirement {
 /// The key or the values of a requirement are not valid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct RequirementError {
-    /// What is wrong, each with the place first; never empty.
+    /// The problems, each with its field first; never empty.
     problems: Vec<String>,
 }
 
@@ -75,19 +75,19 @@ impl Requirement {
         &self.key
     }
 
-    /// How the label is compared.
+    /// The operator.
     #[must_use]
     pub fn operator(&self) -> Operator {
         self.operator
     }
 
-    /// What the label is compared with.
+    /// The values that the label is compared with.
     #[must_use]
     pub fn values(&self) -> &[String] {
         &self.values
     }
 
-    /// Whether the labels meet this requirement.
+    /// Returns true if the labels meet this requirement.
     #[must_use]
     pub fn matches<L: LabelLookup + ?Sized>(&self, labels: &L) -> bool {
         let found = labels.get(&self.key);
@@ -170,7 +170,7 @@ impl Requirement {
     }
 }
 
-/// What is wrong with the key of a label, after the name of the place where it stands.
+/// The problem of a label key, behind the name of its field.
 pub(super) fn key_problem(key: &str, place: &str) -> Option<String> {
     let found = names::qualified_name(key);
     let problem = || {

@@ -37,7 +37,7 @@ pub struct LabelSelectorRequirement {
     /// used, so that an object that has them can still be read.
     #[serde(default)]
     pub operator: String,
-    /// What the label is compared with.
+    /// The values that the label is compared with.
     #[serde(
         default,
         deserialize_with = "null_is_empty",

@@ -62,7 +62,7 @@ impl fmt::Display for DateTime {
     }
 }
 
-/// How many days a month has; months are 1 to 12.
+/// The number of days of a month; months are 1 to 12.
 pub(super) fn days_in(year: i64, month: i64) -> i64 {
     match month {
         2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,

@@ -34,7 +34,7 @@ pub enum TimeError {
     Extra {
         /// The whole text.
         text: String,
-        /// What follows the time.
+        /// The text behind the time.
         rest: String,
     },
     /// A part is a number, but there is no such month, day, hour and so on.
@@ -42,7 +42,7 @@ pub enum TimeError {
     Range {
         /// The whole text.
         text: String,
-        /// Which part it is.
+        /// The name of the part.
         part: &'static str,
     },
 }

@@ -10,14 +10,13 @@ use super::{DEPTH_LIMIT, UnpackError, end, tag};
 
 /// Tells whether bytes can be read back, in a fraction of the time that it takes to do so.
 ///
-/// What it finds in order an [`Unpacker`](super::Unpacker) reads, once it has taken up the same
-/// parts.
+/// An [`Unpacker`](super::Unpacker) that has the same parts reads everything this accepts.
 #[derive(Default)]
 pub struct Checker {
     parts: HashMap<u64, Sort, RandomState>,
 }
 
-/// What a part is.
+/// The sort of a part.
 #[derive(Clone, Copy)]
 enum Sort {
     Value,

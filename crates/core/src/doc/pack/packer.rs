@@ -10,7 +10,7 @@ use super::{Part, tag};
 use crate::doc::node::Shape;
 use crate::doc::{Array, Doc, Object, Repr};
 
-/// What is shorter is quicker to write again than to look up.
+/// The smallest part. Shorter values are quicker to write again than to look up.
 const PART_BYTES_MIN: usize = 48;
 /// Values that were met once are remembered up to this number, then all of them are forgotten:
 /// what comes again becomes a part a little later.
@@ -21,7 +21,7 @@ const MET_LIMIT: usize = 1 << 16;
 pub struct NewPart {
     /// The number by which it is referred to.
     pub number: u64,
-    /// What [`Unpacker::part`](super::Unpacker::part) takes.
+    /// The argument of [`Unpacker::part`](super::Unpacker::part).
     pub bytes: Vec<u8>,
 }
 
@@ -177,7 +177,7 @@ impl Packer {
         number
     }
 
-    /// Whether something is met for the first time.
+    /// Returns true the first time it sees a hash.
     fn is_first(&mut self, hash: u64) -> bool {
         if self.met.len() == MET_LIMIT {
             self.met.clear();

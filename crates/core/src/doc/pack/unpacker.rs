@@ -14,7 +14,7 @@ use crate::doc::{Array, Doc, Object, Repr, Str};
 /// Values that most documents hold at a time while they are read.
 const VALUES: usize = 64;
 
-/// Why bytes are not a document.
+/// Bytes that are no packed document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnpackError {
     /// They end too early.
@@ -105,7 +105,7 @@ impl Unpacker {
 struct Reading<'a> {
     parts: &'a Parts,
     reader: Reader<'a>,
-    /// What is inside of the arrays and objects that are not complete yet, innermost last: one
+    /// The values of the arrays and objects that are not complete yet, innermost last: one
     /// allocation for all of them.
     values: Vec<Doc>,
 }

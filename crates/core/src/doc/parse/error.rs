@@ -1,4 +1,4 @@
-//! What can be wrong with a document, and where.
+//! Errors of the JSON parser, with their position.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ struct Place {
     path: Path,
 }
 
-/// What is wrong with a document.
+/// The reason why a text is no document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ParseErrorKind {
@@ -82,7 +82,7 @@ impl ParseError {
         self
     }
 
-    /// What is wrong.
+    /// The reason.
     #[must_use]
     pub fn kind(&self) -> &ParseErrorKind {
         &self.0.kind

@@ -1,4 +1,4 @@
-//! What a parser remembers from one document to the next.
+//! Memoization across the documents that one parser reads.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -100,7 +100,7 @@ impl Slot {
 /// A value as it was written, and what it was read as.
 #[derive(Clone)]
 struct Value {
-    /// How deep it lay: the limit of depth ends at another place elsewhere.
+    /// The depth of the value. The depth limit would be reached elsewhere at another depth.
     depth: usize,
     text: Vec<u8>,
     doc: Doc,
@@ -117,7 +117,7 @@ struct Sequence {
     duplicates: Box<[u32]>,
 }
 
-/// Where the value of a key at some depth is remembered.
+/// The slot for the value of a key at some depth.
 fn slot(key: u32, depth: usize) -> usize {
     (key as usize * 2 + depth) % VALUES_SLOTS
 }
@@ -186,7 +186,7 @@ impl Memo {
         self.skipped = Slot::default();
     }
 
-    /// How long the text of a value to be passed over is, if one was written alike.
+    /// The length of the next value's text, if the same text was skipped before.
     #[inline]
     pub(super) fn skipped(&self, depth: usize, rest: &[u8]) -> Option<usize> {
         self.skipped.find(depth, rest).map(|value| value.text.len())

@@ -1,4 +1,4 @@
-//! Which parts of a document are skipped while it is parsed.
+//! Pruning: parts of a document that are skipped while it is parsed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,9 +15,9 @@ pub struct Prune(Arc<PruneNode>);
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PruneNode {
     fields: BTreeMap<String, Self>,
-    /// What applies to every item of an array at this place.
+    /// The rules for every item, if the value is an array.
     items: Option<Box<Self>>,
-    /// Whether the value at this place is skipped itself.
+    /// True if the value itself is skipped.
     is_pruned: bool,
 }
 
@@ -105,19 +105,19 @@ impl PruneNode {
             })
     }
 
-    /// What applies to a field; `None` if nothing in it is skipped.
+    /// The rules for a field; `None` if nothing in it is skipped.
     #[must_use]
     pub fn field(&self, key: &str) -> Option<&Self> {
         self.fields.get(key)
     }
 
-    /// What applies to every item of an array; `None` if nothing in them is skipped.
+    /// The rules for every item of an array; `None` if nothing in them is skipped.
     #[must_use]
     pub fn item(&self) -> Option<&Self> {
         self.items.as_deref()
     }
 
-    /// Whether the value at this place is skipped itself.
+    /// Returns true if the value itself is skipped.
     #[must_use]
     pub fn is_pruned(&self) -> bool {
         self.is_pruned

@@ -20,7 +20,7 @@ pub(super) struct Reader<'a> {
     duplicates: Vec<Path>,
 }
 
-/// How deep a value may lie to be remembered as a whole.
+/// The depth to which values are memoized as a whole.
 const REPEATS_DEPTH: usize = 2;
 
 /// Bytes that end the plain part of a string: quote, backslash, control characters.
