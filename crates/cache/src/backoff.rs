@@ -1,4 +1,4 @@
-//! How long a reflector waits after a failure.
+//! The back-off of a reflector.
 
 use std::time::Duration;
 

@@ -25,7 +25,7 @@ use crate::{
 };
 pub use builder::{ClientFactoryBuilder, FactoryBuilder};
 
-/// What an informer holds: a resource, or a part of it.
+/// The objects of one informer: a resource, or a part of it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct InformerSpec {
     /// The resource.
@@ -98,7 +98,7 @@ struct Shared {
     stop: watch::Sender<bool>,
 }
 
-/// Where the informer of a spec gets its objects from.
+/// The source of the objects of an informer.
 type Sources = Box<dyn Fn(&InformerSpec) -> Arc<dyn ListWatch> + Send + Sync>;
 
 struct Options {

@@ -31,7 +31,7 @@ struct Members {
     list: Vec<Member>,
     resync: ResyncPeriods,
     stage: Stage,
-    /// Whether a complete state has been applied.
+    /// True if a complete state has been applied.
     has_listed: bool,
     /// The tasks of handlers, of removed ones too until they have ended.
     tasks: Vec<JoinHandle<()>>,
@@ -39,10 +39,10 @@ struct Members {
 
 struct Member {
     listener: Arc<Listener>,
-    /// What the handler asked for; zero for never.
+    /// The resync period that the handler asked for; zero for never.
     requested: Duration,
     next_resync: Instant,
-    /// Whether the next repetition of the store is for this one.
+    /// True if the next resync is for this handler.
     is_due: bool,
 }
 

@@ -49,7 +49,7 @@ impl Delta {
         self.object().key()
     }
 
-    /// Whether the object is gone.
+    /// Returns true if the object is deleted.
     #[must_use]
     pub fn is_deleted(&self) -> bool {
         matches!(self, Self::Deleted(_))
@@ -85,7 +85,7 @@ pub struct TransformError(pub String);
 ///
 /// `known` is what the consumer's store holds at the time of the call.
 pub trait DeltaQueue: Default + Send + 'static {
-    /// What one hand-out is.
+    /// The unit that is handed out.
     type Handout: Send;
 
     /// Queues an `Added` or `Updated`.
@@ -109,19 +109,19 @@ pub trait DeltaQueue: Default + Send + 'static {
     /// Notes that the last hand-out has been applied.
     fn finished(&mut self);
 
-    /// How many entries are queued.
+    /// The number of queued entries.
     fn len(&self) -> usize;
 
-    /// Whether nothing is queued.
+    /// Returns true if nothing is queued.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether the first list has been handed out and applied.
+    /// Returns true if the first list has been handed out and applied.
     fn has_synced(&self) -> bool;
 }
 
-/// How many entries may wait before a producer is asked to: two batches, as upstream.
+/// The number of entries that may wait before a producer has to: two batches, as upstream.
 pub const FIFO_LIMIT: usize = 2 * BATCH_LIMIT;
 
 /// A queue of deltas with one producer and one consumer: a lock and a bell around one of two plain
@@ -153,7 +153,7 @@ pub struct DeltaFifo<Q = InOrder> {
     filled: Notify,
     /// Rung when something was taken.
     drained: Notify,
-    /// What the consumer has applied, for deletions and resyncs.
+    /// The objects that the consumer has applied, for deletions and resyncs.
     known: Arc<Indexer>,
     transform: Option<Transform>,
 }
@@ -322,17 +322,17 @@ impl<Q: DeltaQueue> DeltaFifo<Q> {
         self.filled.notify_waiters();
     }
 
-    /// How many entries are queued.
+    /// The number of queued entries.
     pub fn len(&self) -> usize {
         self.state.lock().queue.len()
     }
 
-    /// Whether nothing is queued.
+    /// Returns true if nothing is queued.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether the first list has been handed out and applied.
+    /// Returns true if the first list has been handed out and applied.
     pub fn has_synced(&self) -> bool {
         self.state.lock().queue.has_synced()
     }

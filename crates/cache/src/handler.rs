@@ -1,4 +1,4 @@
-//! What a program does when objects come, change and go.
+//! Event handlers: calls for objects that are added, updated and deleted.
 
 use std::{future::Future, marker::PhantomData, sync::Arc};
 

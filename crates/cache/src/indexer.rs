@@ -38,7 +38,7 @@ pub struct Indexer {
     current: RwLock<Arc<Version>>,
     /// Held by the one writer that builds the next version. Taken before `current`.
     writer: Mutex<()>,
-    /// How often an index function has panicked. Written by writers, read by metrics.
+    /// The number of panics of index functions. Written by writers, read by metrics.
     unindexed: AtomicU64,
 }
 
@@ -79,7 +79,7 @@ pub struct Transaction<'a> {
     unindexed: &'a AtomicU64,
 }
 
-/// What a [`Transaction::replace`] changed, in the order of keys.
+/// The changes of a [`Transaction::replace`], in the order of keys.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Replacement {
     /// Objects that were not there before.
@@ -168,7 +168,7 @@ impl Indexer {
         })
     }
 
-    /// How often an index function panicked. Its object is then in no index of that name.
+    /// The number of panics of index functions. The object of a panic is in no index of that name.
     #[must_use]
     pub fn unindexed(&self) -> u64 {
         self.unindexed.load(Relaxed)

@@ -26,8 +26,8 @@ pub use builder::InformerBuilder;
 pub use memory::MemoryReport;
 pub use sync::{Registration, SyncError};
 
-/// How many notifications wait for a handler, each by itself, before they are merged by object. As
-/// many objects that came and went meanwhile are kept beside them.
+/// The number of notifications that wait for a handler, each by itself, before they are merged by
+/// object. As many objects that came and went meanwhile are kept beside them.
 pub const BUFFER_LIMIT: usize = 1024;
 
 /// A local copy of the objects of one resource, with handlers that hear of every change.
@@ -35,8 +35,8 @@ pub const BUFFER_LIMIT: usize = 1024;
 /// It is a handle: clones and [`cast`](Self::cast)s share one copy, one list and one watch. The
 /// type only says how objects are read.
 ///
-/// What would be wrong to change while it runs, such as the transform or the function that hears of
-/// failures, is chosen in its [builder](InformerBuilder) and cannot be set here.
+/// Settings that must not change while it runs, such as the transform or the failure handler, are
+/// chosen in its [builder](InformerBuilder) and cannot be set here.
 ///
 /// ```compile_fail
 /// # use windlass_cache::SharedInformer;
@@ -55,9 +55,9 @@ pub struct SharedInformer<K = Doc> {
     kind: PhantomData<fn() -> K>,
 }
 
-/// What all handles of an informer share.
+/// The state that all handles of an informer share.
 pub(crate) struct Shared {
-    /// What the objects are called in messages.
+    /// The name of the objects in messages.
     pub(crate) name: String,
     pub(crate) resource: Gvr,
     pub(crate) store: Arc<Indexer>,
@@ -67,11 +67,11 @@ pub(crate) struct Shared {
     reflector: Mutex<Option<Reflector>>,
     /// Written by the reflector.
     state: watch::Sender<ReflectorState>,
-    /// Whether the first complete state has been applied. Written by the run.
+    /// True if the first complete state has been applied. Written by the run.
     has_synced: watch::Sender<bool>,
     /// The revision that the store reflects. Written after each batch.
     revision: watch::Sender<Option<Revision>>,
-    /// Whether the run has ended.
+    /// True if the run has ended.
     is_stopped: watch::Sender<bool>,
     metrics: InformerMetrics,
     buffer_limit: usize,
@@ -86,7 +86,7 @@ pub enum AddError {
     /// It has stopped.
     #[error("{what} was not added to shared informer because it has stopped already")]
     Stopped {
-        /// What was to be added.
+        /// The thing that was to be added.
         what: String,
     },
     /// The name of the index is taken.
@@ -94,15 +94,15 @@ pub enum AddError {
     Conflict(#[from] IndexConflict),
 }
 
-/// How a handler is added.
+/// The options of a handler.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HandlerOptions {
-    /// How often the handler is reminded of all objects: `None` as the informer says, zero for
-    /// never. At least a second, and at least as long as the informer looks (see
+    /// The resync period of the handler: `None` for the informer's, zero for never. At least a
+    /// second, and at least the period at which the informer checks (see
     /// [`InformerBuilder::resync`]).
     pub resync: Option<Duration>,
-    /// How many notifications wait before they are merged by object; `None` for [`BUFFER_LIMIT`]
-    /// or what the informer says.
+    /// The number of notifications that wait before they are merged by object; `None` for the
+    /// informer's limit, or [`BUFFER_LIMIT`].
     pub buffer_limit: Option<usize>,
 }
 
@@ -164,7 +164,7 @@ impl<K: 'static> SharedInformer<K> {
         self.shared.fanout.remove(registration.listener())
     }
 
-    /// How many handlers there are.
+    /// The number of handlers.
     #[must_use]
     pub fn handlers(&self) -> usize {
         self.shared.fanout.len()
@@ -204,7 +204,7 @@ impl<K: 'static> SharedInformer<K> {
         self.shared.revision.borrow().clone()
     }
 
-    /// What the reflector is doing, and what went wrong last.
+    /// The state of the reflector, with its last failure.
     #[must_use]
     pub fn state(&self) -> ReflectorState {
         self.shared.state.borrow().clone()
@@ -216,13 +216,13 @@ impl<K: 'static> SharedInformer<K> {
         self.shared.state.subscribe()
     }
 
-    /// Whether the first complete state is in the cache and on its way to the handlers.
+    /// Returns true if the first complete state is in the cache and on its way to the handlers.
     #[must_use]
     pub fn has_synced(&self) -> bool {
         *self.shared.has_synced.borrow()
     }
 
-    /// Whether the informer has run and stopped.
+    /// Returns true if the informer has run and stopped.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         self.shared.fanout.is_stopped()

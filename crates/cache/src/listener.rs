@@ -26,9 +26,9 @@ pub(crate) struct Listener {
     buffer: Mutex<Buffer>,
     /// Rung when a note was left, and on close.
     filled: Notify,
-    /// Whether the handler has handled all objects that existed when it came.
+    /// True if the handler has handled all objects that existed when it was added.
     has_synced: watch::Sender<bool>,
-    /// How often the handler has panicked.
+    /// The number of panics of the handler.
     panics: AtomicU64,
     metrics: InformerMetrics,
 }

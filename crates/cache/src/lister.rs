@@ -60,13 +60,13 @@ impl<K> Lister<K> {
         self.snapshot().index_keys(name, value)
     }
 
-    /// How many objects there are.
+    /// The number of objects.
     #[must_use]
     pub fn len(&self) -> usize {
         self.snapshot().len()
     }
 
-    /// Whether there is no object.
+    /// Returns true if there is no object.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -1,4 +1,4 @@
-//! What informers count, under the names that upstream gives it.
+//! Metrics of informers, under upstream's names.
 
 use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
@@ -30,7 +30,8 @@ const ITEMS: [f64; 8] = [
     1_000_000.0,
 ];
 
-/// How many digits of a version a float holds exactly.
+/// Ten to the number of digits that a float holds exactly. The gauge shows the last digits of longer
+/// versions.
 const EXACT_DIGITS: u64 = 1_000_000_000_000_000;
 
 type Histograms = Family<InformerLabels, Histogram, fn() -> Histogram>;
@@ -56,7 +57,7 @@ struct Families {
     items_per_watch: Histograms,
     last_version: Family<InformerLabels, Gauge>,
     failures: Family<FailureLabels, Counter>,
-    /// Which labels are in use. Two informers must not write to one series.
+    /// The labels in use. Two informers must not write to one series.
     taken: Mutex<BTreeSet<InformerLabels>>,
 }
 

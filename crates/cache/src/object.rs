@@ -1,4 +1,4 @@
-//! What a cache holds and hands out: an immutable object behind one shared pointer.
+//! Cached objects: immutable, behind one shared pointer.
 
 use std::{cmp::Ordering, fmt, marker::PhantomData};
 
@@ -47,7 +47,7 @@ struct Record {
 pub struct UnnamedObject;
 
 impl<K> Obj<K> {
-    /// What an object costs beside its document: the record and its reference count.
+    /// The memory of an object beside its document: the record and its reference count.
     pub(crate) const RECORD_BYTES: usize = size_of::<Record>() + size_of::<usize>();
 
     /// An object from its document.
@@ -143,13 +143,13 @@ impl<K> Obj<K> {
         }
     }
 
-    /// Whether both are one allocation: the same version from the same cache.
+    /// Returns true if both are one allocation: the same version from the same cache.
     #[must_use]
     pub fn ptr_eq<T>(&self, other: &Obj<T>) -> bool {
         Arc::ptr_eq(&self.record, &other.record)
     }
 
-    /// Where this object stands relative to a key, in the order of keys.
+    /// The order of this object relative to a key.
     pub(crate) fn order_to(&self, namespace: &str, name: &str) -> Ordering {
         match self.order_to_namespace(namespace) {
             Ordering::Equal => self.name().cmp(name),
@@ -157,12 +157,13 @@ impl<K> Obj<K> {
         }
     }
 
-    /// Where this object stands relative to all objects of a namespace.
+    /// The order of this object relative to all objects of a namespace.
     pub(crate) fn order_to_namespace(&self, namespace: &str) -> Ordering {
         order_namespaces(self.namespace(), namespace)
     }
 
-    /// Whether both carry the same UID. Without UIDs two objects of one name are taken for one.
+    /// Returns true if both have the same UID. Without UIDs two objects of one name are taken for
+    /// one.
     pub(crate) fn is_same_life<T>(&self, other: &Obj<T>) -> bool {
         // Interned texts: this is a comparison of pointers.
         self.meta().field("uid") == other.meta().field("uid")
@@ -253,7 +254,7 @@ impl<K> Deleted<K> {
         self.object().key()
     }
 
-    /// Whether the final state is not known.
+    /// Returns true if the final state is not known.
     #[must_use]
     pub fn is_tombstone(&self) -> bool {
         matches!(self, Self::Tombstone(_))

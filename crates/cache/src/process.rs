@@ -78,8 +78,8 @@ pub(crate) fn apply_list(store: &Indexer, listing: Listing) -> Replacement {
     })
 }
 
-/// What a list changed: what is gone first, so that no two objects ever seem to exist that did
-/// not exist together.
+/// The notifications of a list. Deletions come first, so that no two objects ever seem to exist
+/// that did not exist together.
 pub(crate) fn notes_of(changes: Replacement) -> Vec<Note> {
     let gone = changes
         .removed

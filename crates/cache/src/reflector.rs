@@ -27,21 +27,21 @@ pub use state::{Failure, Phase, ReflectorState};
 /// The shortest time after which a server is asked to end a watch. The longest is twice that.
 pub const WATCH_TIMEOUT_MIN: Duration = Duration::from_secs(300);
 
-/// How many objects a page of a list holds.
+/// The number of objects on a page of a list.
 pub const PAGE_LIMIT: u32 = 500;
 
-/// How many complete states the reflectors of one factory read at the same time. A process that
-/// starts, or whose server was restarted, would otherwise ask for everything at once, and hold all
-/// of it in memory twice.
+/// The number of complete states that the reflectors of one factory read at the same time. A
+/// process that starts, or whose server was restarted, would otherwise ask for everything at once,
+/// and hold all of it in memory twice.
 pub const STARTS_LIMIT: usize = 10;
 
-/// How many unreadable objects a reflector remembers by name.
+/// The number of unreadable objects that a reflector knows by name.
 const UNREADABLE_LIMIT: usize = 64;
 
-/// What a reflector may be told.
+/// The options of a reflector.
 #[derive(Clone)]
 pub struct ReflectorOptions {
-    /// What the objects are called in messages, such as `pods`.
+    /// The name of the objects in messages, such as `pods`.
     pub name: String,
     /// The kind that objects must have; others are skipped. `None` takes any.
     pub kind: Option<Gvk>,
@@ -50,9 +50,9 @@ pub struct ReflectorOptions {
     pub page_limit: u32,
     /// The shortest time until a watch ends; less than [`WATCH_TIMEOUT_MIN`] counts as that.
     pub watch_timeout_min: Duration,
-    /// Whether to start by a watch with the objects that exist, where the source can.
+    /// True to start with a streaming list (WatchList) where the source supports it.
     pub use_watch_list: bool,
-    /// How long to wait after failures.
+    /// The back-off after failures.
     pub backoff: BackoffPolicy,
     /// For how long a row of internal errors of the server leads to a new watch at once rather
     /// than to a new list; zero for never.
@@ -160,7 +160,7 @@ impl Reflector {
         self
     }
 
-    /// What the reflector is doing, now and in the future.
+    /// The state of the reflector, now and in the future.
     #[must_use]
     pub fn state(&self) -> channel::Receiver<ReflectorState> {
         self.state.subscribe()

@@ -1,4 +1,4 @@
-//! How often handlers are reminded of what exists.
+//! Resync: periodic updates of all objects to handlers.
 
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ impl ResyncPeriods {
         period
     }
 
-    /// How often a handler with this wish is reminded; zero for never.
+    /// The effective resync period of a handler that asks for `period`; zero for never.
     pub(crate) fn effective(&self, period: Duration) -> Duration {
         if period.is_zero() || self.check.is_zero() {
             Duration::ZERO

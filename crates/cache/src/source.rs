@@ -1,4 +1,4 @@
-//! Where a reflector gets its objects from.
+//! The source of a reflector's objects: list and watch.
 
 use std::{fmt, future::Future, pin::Pin, time::Duration};
 
@@ -19,8 +19,8 @@ pub trait ListWatch: Send + Sync + 'static {
     /// Opens a watch.
     fn watch(&self, request: WatchRequest) -> BoxFuture<'_, Result<BoxWatch, SourceError>>;
 
-    /// Whether the server can start a watch with the objects that exist. A reflector that is told
-    /// no lists first; one that is told yes notices when it was not true.
+    /// Returns true if the server supports streaming lists (WatchList). A reflector lists first if
+    /// this is false; if it is true and the server does not, the reflector notices.
     fn supports_watch_list(&self) -> bool {
         true
     }
@@ -42,7 +42,7 @@ pub struct ListRequest {
     pub resource_version: String,
     /// At most this many objects; zero for all.
     pub limit: u32,
-    /// Where the page before ended; empty for the first.
+    /// The continue token of the page before; empty for the first.
     pub continue_token: String,
 }
 
@@ -51,11 +51,11 @@ pub struct ListRequest {
 pub struct WatchRequest {
     /// The state after which events are sent.
     pub resource_version: String,
-    /// How `resource_version` is meant; only with `send_initial_events`.
+    /// The meaning of `resource_version`; only with `send_initial_events`.
     pub version_match: Option<VersionMatch>,
-    /// Whether the objects that exist come first, and a bookmark after them.
+    /// True if the existing objects come first, with a bookmark after them.
     pub send_initial_events: bool,
-    /// Whether the server shall say now and then that nothing happened.
+    /// True if the server shall send bookmarks.
     pub allow_bookmarks: bool,
     /// When the server shall end the watch.
     pub timeout: Duration,
@@ -70,7 +70,7 @@ pub struct Page {
     pub undecodable: Vec<Undecodable>,
     /// The state of the server that this is.
     pub resource_version: String,
-    /// Where the next page begins; empty if this is the last.
+    /// The continue token of the next page; empty if this is the last.
     pub continue_token: String,
     /// The kind of the list, if it names one.
     pub kind: Option<Gvk>,
@@ -82,7 +82,7 @@ pub struct Page {
 pub struct Undecodable {
     /// Its key, if that can be made out.
     pub key: Option<Key>,
-    /// What is wrong with it.
+    /// The problem with the object.
     pub message: String,
 }
 
@@ -98,10 +98,10 @@ pub enum EventError {
     Ended(#[from] SourceError),
 }
 
-/// Why a list or a watch failed.
+/// A failed list or watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceError {
-    /// What sort of failure it is: this decides what a reflector does next.
+    /// The reason. It decides what the reflector does next.
     pub reason: Reason,
     /// The failure in words.
     pub message: String,
@@ -171,19 +171,20 @@ impl SourceError {
         }
     }
 
-    /// Whether the version asked for cannot be had, neither now nor by waiting.
+    /// Returns true if the requested version cannot be had, neither now nor by waiting.
     #[must_use]
     pub fn is_version_unavailable(&self) -> bool {
         matches!(self.reason, Reason::Expired | Reason::VersionTooLarge)
     }
 
-    /// Whether the same request may well succeed in a moment.
+    /// Returns true if the same request may well succeed in a moment.
     #[must_use]
     pub fn is_passing(&self) -> bool {
         matches!(self.reason, Reason::TooManyRequests | Reason::Unreachable)
     }
 
-    /// Whether waiting is in vain until somebody grants a permission or installs a resource.
+    /// Returns true if a retry is in vain until somebody grants a permission or installs a
+    /// resource.
     #[must_use]
     pub fn needs_action(&self) -> bool {
         matches!(

@@ -1,4 +1,4 @@
-//! Whether work that began with the first list is done.
+//! The sync state of work that began with the first list.
 
 use std::{fmt, hash::Hash};
 
@@ -37,7 +37,7 @@ impl<T: Eq + Hash> SyncTracker<T> {
         self.waiting.lock().remove(key);
     }
 
-    /// Whether everything has arrived and is worked off.
+    /// Returns true if everything has arrived and is processed.
     #[must_use]
     pub fn has_synced(&self) -> bool {
         // In this order: once upstream has synced, no key of the first list is started any more.

@@ -6,7 +6,7 @@
 
 use std::{cmp::Ordering, sync::Arc};
 
-/// How many elements a node holds at most.
+/// The largest number of elements of a node.
 const WIDTH: usize = 32;
 
 /// A node with fewer elements than this is joined with a neighbour.
@@ -14,7 +14,7 @@ const WIDTH_MIN: usize = WIDTH / 4;
 
 /// An element of a [`Tree`]; it has a total order.
 pub(crate) trait Element: Clone {
-    /// Where this element stands relative to another.
+    /// The order of this element relative to another.
     fn order(&self, other: &Self) -> Ordering;
 }
 
@@ -68,7 +68,7 @@ impl<T: Element> Tree<T> {
         }
     }
 
-    /// How many elements there are.
+    /// The number of elements.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
@@ -204,7 +204,7 @@ impl<T: Element> Node<T> {
         }
     }
 
-    /// What remains without the element, and the element; `None` if it is not here.
+    /// The node without the element, and the element; `None` if it is not here.
     fn remove(&self, probe: &impl Fn(&T) -> Ordering) -> Option<(Option<Self>, T)> {
         match self {
             Self::Leaf(items) => {
@@ -286,7 +286,7 @@ fn concat<E: Clone>(left: &[E], right: &[E]) -> Arc<[E]> {
 
 /// The elements of a [`Tree`] from some point on.
 pub(crate) struct Iter<'a, T> {
-    /// What follows in the branches on the way to the leaf, outermost first.
+    /// The rest of the branches on the way to the leaf, outermost first.
     branches: Vec<std::slice::Iter<'a, Node<T>>>,
     leaf: std::slice::Iter<'a, T>,
 }

@@ -13,7 +13,7 @@ use crate::object::Obj;
 /// There is no task behind it: an object that is too old is dropped when somebody looks for it.
 pub struct TtlStore {
     ttl: Duration,
-    /// Whether an object is kept for ever.
+    /// Returns true for objects that never expire.
     keep: Box<dyn Fn(&Obj) -> bool + Send + Sync>,
     /// When each object was put in. Bounded by who puts them in.
     objects: Mutex<BTreeMap<Key, (Instant, Obj)>>,
@@ -68,7 +68,7 @@ impl TtlStore {
         self.objects.lock().remove(key).map(|(_, object)| object)
     }
 
-    /// How many objects are in memory, whether too old or not.
+    /// The number of objects in memory, expired ones included.
     #[must_use]
     pub fn held(&self) -> usize {
         self.objects.lock().len()

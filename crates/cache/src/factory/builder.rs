@@ -1,4 +1,4 @@
-//! How a factory is set up.
+//! The builder of an informer factory.
 
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
@@ -48,7 +48,7 @@ impl FactoryBuilder {
         }
     }
 
-    /// Where time and randomness come from.
+    /// Sets the source of time and randomness.
     pub fn env(mut self, env: Env) -> Self {
         self.options.env = env;
         self
@@ -60,13 +60,14 @@ impl FactoryBuilder {
         self
     }
 
-    /// How often handlers are reminded of all objects; zero, the default, for never.
+    /// Sets the resync period: handlers get an update of every object that often. Zero, the
+    /// default, means never.
     pub fn resync(mut self, period: Duration) -> Self {
         self.options.resync = period;
         self
     }
 
-    /// How often handlers of one resource are reminded of all objects.
+    /// Sets the resync period for the handlers of one resource.
     pub fn resync_for(mut self, resource: Gvr, period: Duration) -> Self {
         self.options.resync_by_resource.insert(resource, period);
         self
@@ -93,8 +94,8 @@ impl FactoryBuilder {
         self
     }
 
-    /// How many informers read a complete state at the same time; the others wait for their turn.
-    /// At least one, and [`STARTS_LIMIT`] unless told otherwise.
+    /// Sets the number of informers that read a complete state at the same time; the others wait.
+    /// At least one; the default is [`STARTS_LIMIT`].
     pub fn starts_limit(mut self, limit: usize) -> Self {
         self.options.starts = Arc::new(Semaphore::new(limit.max(1)));
         self

@@ -24,7 +24,7 @@ fn object(name: &str, version: u64) -> Obj {
 const BRIEF: &str = "brief";
 const BRIEF_BATCH: usize = 1;
 
-/// What the writer applies, one batch per act.
+/// The batches of the writer, one for each act.
 fn batches() -> Vec<Batch> {
     let deltas = |deltas: &[Delta]| Batch::Deltas(deltas.to_vec());
     vec![
@@ -53,7 +53,7 @@ struct Model {
     believed: BTreeMap<Key, Obj>,
     late_initials: usize,
     told_live: bool,
-    /// How often it was told of the object that came and went.
+    /// The number of additions of the object that came and went.
     brief_adds: usize,
 }
 
@@ -84,7 +84,7 @@ impl Model {
     }
 }
 
-/// What acts next: the writer or the late handler.
+/// All orders of acts of the writer and the late handler.
 fn schedules(writer: usize, handler: usize) -> Vec<Vec<bool>> {
     match (writer, handler) {
         (0, 0) => vec![Vec::new()],

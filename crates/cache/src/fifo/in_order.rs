@@ -7,7 +7,7 @@ use windlass_core::Revision;
 use super::{Delta, DeltaQueue, Listing, population::Population};
 use crate::{indexer::Snapshot, object::Deleted};
 
-/// How many deltas one batch holds at most.
+/// The largest number of deltas in one batch.
 pub const BATCH_LIMIT: usize = 1000;
 
 /// Every delta in its place, never merged or reordered.
@@ -17,7 +17,7 @@ pub struct InOrder {
     population: Population,
 }
 
-/// What the consumer applies in one step.
+/// The unit that the consumer applies in one step.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Batch {
     /// Changes of the watch, oldest first.

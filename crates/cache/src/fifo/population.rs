@@ -1,4 +1,4 @@
-//! Whether the first list has been consumed.
+//! The sync state: true when the first list has been consumed.
 
 /// Counts the entries of the first list down.
 ///

@@ -29,13 +29,13 @@ impl<K> Snapshot<K> {
         }
     }
 
-    /// How many objects there are.
+    /// The number of objects.
     #[must_use]
     pub fn len(&self) -> usize {
         self.version.objects.len()
     }
 
-    /// Whether there is no object.
+    /// Returns true if there is no object.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -1,4 +1,4 @@
-//! How an informer is set up.
+//! The builder of an informer.
 
 use std::{fmt, marker::PhantomData, sync::Arc, time::Duration};
 
@@ -55,7 +55,7 @@ impl<K: 'static> InformerBuilder<K> {
         }
     }
 
-    /// Where time and randomness come from.
+    /// Sets the source of time and randomness.
     pub fn env(mut self, env: Env) -> Self {
         self.env = env;
         self
@@ -67,9 +67,9 @@ impl<K: 'static> InformerBuilder<K> {
         self
     }
 
-    /// How often handlers are reminded of all objects, unless they ask for another period; zero,
-    /// the default, for never. The informer looks as often as the shortest period that is asked
-    /// for before it runs, but only if it was not told never.
+    /// Sets the resync period of handlers that ask for none; zero, the default, means never. The
+    /// informer checks at the shortest period that is asked for before it runs, unless this is
+    /// zero.
     pub fn resync(mut self, period: Duration) -> Self {
         self.resync = period;
         self
@@ -105,7 +105,7 @@ impl<K: 'static> InformerBuilder<K> {
         self
     }
 
-    /// How many notifications wait for a handler before they are merged by object.
+    /// Sets the number of notifications that wait for a handler before they are merged by object.
     pub fn buffer_limit(mut self, limit: usize) -> Self {
         self.buffer_limit = limit;
         self

@@ -1,4 +1,4 @@
-//! What a cache costs.
+//! The memory of a cache.
 
 use windlass_core::{Footprint, interner_usage};
 
@@ -11,7 +11,7 @@ const LOOK_AGAIN_GROWTH: usize = 10;
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct MemoryReport {
-    /// How many objects there are.
+    /// The number of objects.
     pub objects: usize,
     /// The bytes of their documents, each shared part counted once.
     pub document_bytes: usize,
@@ -28,7 +28,7 @@ impl MemoryReport {
         self.document_bytes + self.store_bytes
     }
 
-    /// Which share of all documents of the process this informer holds, alone or with others.
+    /// The share of all documents of the process that this informer holds, alone or with others.
     #[must_use]
     pub fn interner_share(&self) -> f64 {
         if self.interner_bytes == 0 {
@@ -66,9 +66,9 @@ impl Shared {
 /// Notices when a cache exceeds its budget.
 #[derive(Debug, Default)]
 pub(super) struct BudgetWatch {
-    /// How many objects there were when the memory was last added up.
+    /// The number of objects when the memory was last added up.
     looked_at: usize,
-    /// How many bytes the last warning named.
+    /// The number of bytes in the last warning.
     warned_of: usize,
 }
 

@@ -7,7 +7,7 @@ use windlass_core::Revision;
 use super::SharedInformer;
 use crate::{listener::Listener, reflector::Failure};
 
-/// Why a cache will not be complete.
+/// The reason why a cache will not sync.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SyncError {
@@ -25,7 +25,7 @@ pub enum SyncError {
     Stopped {
         /// The resource.
         resource: String,
-        /// What went wrong last, if anything did.
+        /// The last failure, if there was one.
         failure: Option<Failure>,
     },
 }
@@ -119,7 +119,7 @@ impl Registration {
         &self.listener
     }
 
-    /// Whether the handler has handled every object that was there when it came.
+    /// Returns true if the handler has handled every object that existed when it was added.
     #[must_use]
     pub fn has_synced(&self) -> bool {
         *self.listener.has_synced().borrow()
@@ -133,26 +133,26 @@ impl Registration {
         let _ = synced.wait_for(|synced| *synced).await;
     }
 
-    /// How many notifications wait for the handler.
+    /// The number of notifications that wait for the handler.
     #[must_use]
     pub fn pending(&self) -> usize {
         self.listener.pending()
     }
 
-    /// Whether the handler has handled everything that the informer had to tell so far. After
+    /// Returns true if the handler has handled every notification so far. After
     /// [`SharedInformer::revision`] has reached a revision, this says that the handler has, too.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.listener.is_idle()
     }
 
-    /// How many notifications were merged with others because the handler was slow.
+    /// The number of notifications that were merged with others because the handler was slow.
     #[must_use]
     pub fn coalesced(&self) -> u64 {
         self.listener.coalesced()
     }
 
-    /// How often the handler has panicked.
+    /// The number of panics of the handler.
     #[must_use]
     pub fn panics(&self) -> u64 {
         self.listener.panics()

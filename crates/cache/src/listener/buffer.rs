@@ -1,4 +1,4 @@
-//! What one handler has not been told yet.
+//! The pending notifications of one handler.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::{
     object::{Deleted, Obj},
 };
 
-/// How many objects of a sweep are taken from its snapshot at a time.
+/// The number of objects that a sweep takes from its snapshot at a time.
 const SWEEP_PAGE: usize = 256;
 
 /// One thing to tell a handler.
@@ -79,7 +79,7 @@ struct Sweep {
     last: Option<Obj>,
 }
 
-/// Why all objects are told.
+/// The purpose of a sweep, which notifies of all objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// The handler hears of them for the first time.
@@ -120,7 +120,7 @@ impl Sweep {
     }
 }
 
-/// Whether a handler has been told of the objects that existed when it came.
+/// The progress of the initial notifications of a handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Start {
     /// There is no complete state yet.
@@ -146,18 +146,18 @@ pub(crate) struct Buffer {
     limit: usize,
     start: Start,
     is_closed: bool,
-    /// Whether the handler was given a note and has not asked for the next.
+    /// True if the handler works on a notification and has not asked for the next.
     is_handling: bool,
     /// While notes are merged: the last note of each object, since the last sweep. A note before a
     /// sweep cannot be changed, because the sweep tells a state in between.
     last: Option<HashMap<Key, u64, RandomState>>,
-    /// How many objects wait that came and went; no more than the limit.
+    /// The number of waiting objects that came and went; no more than the limit.
     whole_lives: usize,
-    /// How many notes have been merged into others.
+    /// The number of notifications that have been merged into others.
     coalesced: u64,
 }
 
-/// What two notes on one object become.
+/// The result of merging two notifications on one object.
 enum Merged {
     /// One thing to tell, with this many notes less.
     One(Item, u64),
@@ -181,7 +181,7 @@ impl Buffer {
         }
     }
 
-    /// Whether the handler has handled every object that existed when it came.
+    /// Returns true if the handler has handled every object that existed when it was added.
     pub(crate) fn has_synced(&self) -> bool {
         self.start == Start::Done
     }
@@ -194,12 +194,12 @@ impl Buffer {
         self.coalesced
     }
 
-    /// Whether no note waits or is being handled.
+    /// Returns true if no notification waits or is being handled.
     pub(crate) fn is_idle(&self) -> bool {
         self.items.is_empty() && !self.is_handling
     }
 
-    /// How many notes wait, each sweep and each life counted as one.
+    /// The number of waiting notifications, each sweep and each life of an object counted as one.
     pub(crate) fn len(&self) -> usize {
         self.items.len()
     }

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use crate::{object::Obj, tree::Element};
 
-/// How many entries are kept, at least, before duplicates are looked for.
+/// The number of entries, at least, before duplicates are looked for.
 const COMPACT_MIN: usize = 1024;
 
 /// Collects events into a state. Almost all of them are additions in the order of keys, so they
@@ -13,7 +13,7 @@ const COMPACT_MIN: usize = 1024;
 pub(super) struct Collected {
     /// The object of each event, and whether it is a deletion.
     entries: Vec<(Obj, bool)>,
-    /// How many entries there were after the last look for duplicates.
+    /// The number of entries after duplicates were last removed.
     distinct: usize,
 }
 

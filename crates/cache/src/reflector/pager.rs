@@ -11,7 +11,7 @@ pub(super) struct Listed {
     pub(super) undecodable: Vec<Undecodable>,
     /// Of the first page: later pages are of the same state.
     pub(super) resource_version: String,
-    /// Whether there was more than one page.
+    /// True if there was more than one page.
     pub(super) is_paginated: bool,
 }
 

@@ -1,28 +1,28 @@
-//! What a reflector says about itself.
+//! The state of a reflector.
 
 use tokio::time::Instant;
 
 use crate::source::SourceError;
 
-/// What a reflector is doing, and what went wrong last.
+/// The state of a reflector, with its last failure.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReflectorState {
-    /// What it does at this moment.
+    /// The current phase.
     pub phase: Phase,
-    /// Whether a complete state has been queued since the start.
+    /// True if a complete state has been queued since the start.
     pub has_listed: bool,
-    /// What went wrong last; `None` again once a complete state has arrived or a watch has run.
+    /// The last failure; `None` again once a complete state has arrived or a watch has run.
     pub last_failure: Option<Failure>,
-    /// How many failures there have been in all.
+    /// The number of failures in all.
     pub failures: u64,
-    /// How many objects could not be read since the last list; the cache shows them as they were
-    /// known before. Counted up to 64.
+    /// The number of objects that could not be read since the last list, up to 64. The cache keeps
+    /// their last readable state.
     pub unreadable: usize,
-    /// How often the server sent a version older than one it had sent before.
+    /// The number of times that the server sent a version older than one it had sent before.
     pub regressions: u64,
 }
 
-/// What a reflector could not do.
+/// A failed list or watch.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("failed to {verb} {resource}: {error}")]
 pub struct Failure {
@@ -30,12 +30,12 @@ pub struct Failure {
     pub verb: &'static str,
     /// The resource that was asked for.
     pub resource: String,
-    /// Why it failed.
+    /// The error.
     #[source]
     pub error: SourceError,
 }
 
-/// What a reflector does at some moment.
+/// The phases of a reflector.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Phase {
@@ -49,9 +49,9 @@ pub enum Phase {
     Listing,
     /// It reads the objects that a watch begins with.
     Streaming {
-        /// How many events have come.
+        /// The number of events received.
         received: usize,
-        /// Whether none came for a while.
+        /// True if none came for a while.
         is_stalled: bool,
     },
     /// It follows the watch: the cache is up to date.

@@ -12,7 +12,7 @@ use crate::source::{BoxWatch, EventError, Reason, SourceError, WatchRequest};
 /// A watch that ends sooner than this and without an event did not work.
 const VERY_SHORT: Duration = Duration::from_secs(1);
 
-/// How much later than agreed a server may end a watch before the connection is taken for dead.
+/// The time after the agreed end of a watch at which the connection is taken for dead.
 const OVERTIME: Duration = Duration::from_secs(30);
 
 /// One open watch.
@@ -22,8 +22,8 @@ struct Session {
     /// When the connection is taken for dead.
     deadline: Instant,
     received: usize,
-    /// Whether the versions of events are in order. The events with which a watch from no
-    /// version in particular begins are not.
+    /// True if the versions of events are in order. The first events of a watch from no particular
+    /// version are not.
     is_ordered: bool,
 }
 

@@ -17,7 +17,7 @@ const STALL_TICK: Duration = Duration::from_secs(10);
 /// watch never sends the bookmark (kubernetes/kubernetes#140890).
 const STALL_LIMIT: Duration = Duration::from_secs(60);
 
-/// How many streams in a row may end before the bookmark.
+/// The number of streams in a row that may end before the bookmark.
 const STREAMS_LIMIT: usize = 2;
 
 /// For how long a server that does not send the bookmark is listed instead.

@@ -48,12 +48,12 @@ impl Faulty {
         self.cut();
     }
 
-    /// How many lists, of either sort, were asked for.
+    /// The number of lists, of either sort, that were asked for.
     pub(crate) fn lists(&self) -> usize {
         self.0.lists.load(SeqCst)
     }
 
-    /// How many watches the server ended with a 410.
+    /// The number of watches that the server ended with a 410.
     pub(crate) fn expired(&self) -> usize {
         self.0.expired.load(SeqCst)
     }

@@ -12,7 +12,7 @@ use windlass_envtest::real_server;
 
 use crate::setup::{CONFIG_MAPS, client, config_map, config_maps};
 
-/// How long anything may take before the test has failed.
+/// The time limit of each step of the test.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 #[derive(Deserialize)]

@@ -25,10 +25,10 @@ const WORKERS: u64 = 8;
 const NAMES: u64 = 200;
 const FAULTS: u64 = 20;
 
-/// How long anything may take before the test has failed.
+/// The time limit of each step of the test.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// What a handler believes to exist, checked with every call.
+/// The objects that exist according to a handler, checked with every call.
 #[derive(Clone, Default)]
 struct Belief(watch::Sender<BTreeMap<Key, Obj>>);
 

@@ -1,4 +1,4 @@
-//! What is built on top of a cache: trackers, lazy values, whole lists, forgetful stores.
+//! Parts on top of a cache: trackers, lazy values, whole lists, TTL stores.
 
 use std::{
     sync::{

@@ -1,4 +1,4 @@
-//! Where the design differs from upstream's, what happens instead.
+//! Behaviour where the design differs from upstream's.
 
 use std::{
     sync::{

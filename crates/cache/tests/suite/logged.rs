@@ -1,4 +1,4 @@
-//! What is logged on this thread.
+//! The log of this thread.
 
 use std::{
     fmt::{Debug, Write},

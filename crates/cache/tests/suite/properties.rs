@@ -25,7 +25,7 @@ fn config(cases: u32) -> ProptestConfig {
     }
 }
 
-/// What happens to a server and to an informer of it.
+/// One step of a server and an informer of it.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Put(u8, u64),
@@ -227,7 +227,7 @@ proptest! {
     }
 }
 
-/// What happens to a queue of deltas.
+/// One step of a delta queue.
 #[derive(Clone, Debug)]
 enum Change {
     Add(u8, u64),
@@ -264,7 +264,7 @@ fn consume(store: &Indexer, deltas: &[Delta]) {
     }
 }
 
-/// What the server would show after the changes that it announced.
+/// Applies an announced change to the model of the server.
 fn announce(server: &mut BTreeMap<Key, Obj>, change: &Change) {
     match change {
         Change::Add(name, value) => {

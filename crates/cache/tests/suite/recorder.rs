@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use windlass_cache::{Deleted, Handler, Obj};
 use windlass_core::{Doc, Key};
 
-/// What a handler was told.
+/// A call of a handler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Told {
     Add(Obj, bool),
@@ -53,8 +53,8 @@ impl Recorder {
         self.told().iter().map(short).collect()
     }
 
-    /// What the handler believes to exist. Panics if what it was told is not, for each object, an
-    /// addition, updates that each start where the call before ended, and a deletion.
+    /// The objects that exist according to the handler. Panics if its calls are not, for each
+    /// object, an addition, updates that each start where the call before ended, and a deletion.
     pub(crate) fn belief(&self) -> BTreeMap<Key, Obj> {
         let mut believed: BTreeMap<Key, Obj> = BTreeMap::new();
         for told in self.told() {

@@ -1,4 +1,4 @@
-//! How a reflector lists, watches and recovers.
+//! Lists, watches and recovery of a reflector.
 
 use std::{sync::Arc, time::Duration};
 
@@ -268,7 +268,7 @@ async fn a_watch_that_cannot_be_opened_leads_to_a_new_list() {
     assert_eq!(bench.stop().await.counts(), (2, 2));
 }
 
-/// How long it takes until a watch succeeds after so many refused connections.
+/// The time until a watch succeeds after so many refused connections.
 async fn time_of_refusals(refusals: usize) -> Duration {
     let mut script = Script::default().list(page("10", vec![]));
     for _ in 0..refusals {
@@ -333,8 +333,8 @@ async fn four_times_too_many_requests_take_one_list_and_five_watches() {
     assert_eq!(bench.stop().await.counts(), (1, 5));
 }
 
-/// How many watches there are before the second list, when each lasts so long and then fails
-/// inside the server.
+/// The number of watches before the second list, when each lasts so long and then fails inside the
+/// server.
 async fn watches_until_second_list(window: u64, lasting: &[u64]) -> usize {
     let seconds = Duration::from_secs;
     let mut script = Script::default().list(page("10", vec![]));

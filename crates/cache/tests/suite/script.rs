@@ -30,7 +30,7 @@ pub(crate) struct Script {
     lacks_watch_list: bool,
 }
 
-/// What a watch does next.
+/// The next step of a watch.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
     Event(WatchEvent),

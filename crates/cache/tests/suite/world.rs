@@ -31,11 +31,11 @@ struct State {
     history: Vec<(u64, WatchEvent)>,
     /// Watches from before this revision are told to list again.
     compacted: u64,
-    /// How often all watches have been cut.
+    /// The number of times that all watches were cut.
     cuts: u64,
     lists: usize,
     watches: usize,
-    /// What every request is refused with.
+    /// The error with which every request is refused.
     refusal: Option<SourceError>,
     uids: u64,
 }
@@ -242,7 +242,7 @@ struct Stream {
     initial: std::vec::IntoIter<WatchEvent>,
     /// The revision up to which events have been sent.
     from: u64,
-    /// How many cuts there had been when this was opened.
+    /// The number of cuts when this was opened.
     cuts: u64,
     ends: Instant,
 }

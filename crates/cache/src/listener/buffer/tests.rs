@@ -1,4 +1,4 @@
-//! What becomes of notes that do not fit.
+//! Notifications beyond the limit of a buffer.
 
 use windlass_core::doc;
 
