@@ -5,8 +5,8 @@ mod figures;
 mod glossary;
 mod graph;
 mod modules;
-mod resources;
 mod names;
+mod resources;
 mod text;
 
 use std::path::{Path, PathBuf};
