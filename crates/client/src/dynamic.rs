@@ -151,7 +151,7 @@ impl DynamicApi {
     /// # Errors
     /// When it exists, is refused, or when nothing is known about it.
     pub async fn create(&self, object: &Doc, options: &WriteOptions) -> Result<Doc, Error> {
-        let request = self.rest.post(self.path().collection()?);
+        let request = self.write(Method::POST, None, None)?;
         request.write_options(options).doc(object).into_doc().await
     }
 
@@ -160,7 +160,7 @@ impl DynamicApi {
     /// # Errors
     /// When it has changed, is refused, or when nothing is known about it.
     pub async fn update(&self, object: &Doc, options: &WriteOptions) -> Result<Doc, Error> {
-        let request = self.rest.put(self.path().object(name_of(object))?);
+        let request = self.write(Method::PUT, Some(name_of(object)), None)?;
         request.write_options(options).doc(object).into_doc().await
     }
 
@@ -183,7 +183,7 @@ impl DynamicApi {
         patch: &Patch,
         options: &WriteOptions,
     ) -> Result<Doc, Error> {
-        let request = self.rest.patch(self.path().object(name)?);
+        let request = self.write(Method::PATCH, Some(name), None)?;
         send_patch(request, patch, options).await
     }
 
@@ -206,8 +206,7 @@ impl DynamicApi {
     /// When it does not exist, is not the one that is meant, or when nothing is known about it.
     pub async fn delete(&self, name: &str, options: &DeleteOptions) -> Result<Deletion, Error> {
         let request = self
-            .rest
-            .delete(self.path().object(name)?)
+            .write(Method::DELETE, Some(name), None)?
             .json(&options.body());
         let answer = request.into_doc().await?;
         if answer.str_at("/kind") != "Status" {
@@ -226,8 +225,7 @@ impl DynamicApi {
         which: &ListOptions,
     ) -> Result<(), Error> {
         let request = self
-            .rest
-            .delete(self.path().collection()?)
+            .write(Method::DELETE, None, None)?
             .params(which.params());
         // The answer lists what was deleted, which may be long and is of no use here.
         request.json(&options.body()).send().await?.discard().await
@@ -255,7 +253,8 @@ impl DynamicApi {
         content: &Doc,
         options: &WriteOptions,
     ) -> Result<Doc, Error> {
-        self.write_part(Method::POST, name, part, options)?
+        self.write(Method::POST, Some(name), Some(part))?
+            .write_options(options)
             .doc(content)
             .into_doc()
             .await
@@ -272,7 +271,8 @@ impl DynamicApi {
         content: &Doc,
         options: &WriteOptions,
     ) -> Result<Doc, Error> {
-        self.write_part(Method::PUT, name, part, options)?
+        self.write(Method::PUT, Some(name), Some(part))?
+            .write_options(options)
             .doc(content)
             .into_doc()
             .await
@@ -289,19 +289,25 @@ impl DynamicApi {
         patch: &Patch,
         options: &WriteOptions,
     ) -> Result<Doc, Error> {
-        let request = self.rest.patch(self.path().subresource(name, part)?);
+        let request = self.write(Method::PATCH, Some(name), Some(part))?;
         send_patch(request, patch, options).await
     }
 
-    fn write_part(
+    /// A write of all objects, of one, or of a part of one.
+    fn write(
         &self,
         method: Method,
-        name: &str,
-        part: &str,
-        options: &WriteOptions,
+        name: Option<&str>,
+        part: Option<&str>,
     ) -> Result<Request, Error> {
-        let path = self.path().subresource(name, part)?;
-        Ok(self.rest.request(method, path).write_options(options))
+        let resource = self.path();
+        let path = match (name, part) {
+            (None, _) => resource.collection(),
+            (Some(name), None) => resource.object(name),
+            (Some(name), Some(part)) => resource.subresource(name, part),
+        };
+        let request = self.rest.request(method, path?);
+        Ok(request.about(resource.target(name)))
     }
 }
 

@@ -69,6 +69,7 @@ pub use options::{
     WriteOptions,
 };
 pub use patch::Patch;
+pub use path::RequestTarget;
 pub use rest::{Answer, Request, RestClient};
 pub use rest_options::{BODY_BYTES_LIMIT, RETRIES_LIMIT, RestOptions, TIMEOUT};
 pub use status::{Status, StatusCause, StatusDetails};

@@ -41,6 +41,8 @@ const PROTOBUF_OR_JSON: &str = "application/vnd.kubernetes.protobuf,application/
 #[derive(Clone)]
 pub struct RestClient {
     shared: Arc<Shared>,
+    /// Values that every request carries; `None` for none.
+    extensions: Option<Arc<http::Extensions>>,
 }
 
 struct Shared {
@@ -75,6 +77,19 @@ impl RestClient {
                 throttle,
                 unreadable: Arc::default(),
             }),
+            extensions: None,
+        }
+    }
+
+    /// The same client, whose requests carry a value in their extensions. A layer of the transport
+    /// can tell by it on whose behalf a request is made. The limits are shared.
+    #[must_use]
+    pub fn with_extension<T: Clone + Send + Sync + 'static>(&self, value: T) -> Self {
+        let mut extensions = self.extensions.as_deref().cloned().unwrap_or_default();
+        extensions.insert(value);
+        Self {
+            shared: self.shared.clone(),
+            extensions: Some(Arc::new(extensions)),
         }
     }
 
@@ -85,7 +100,10 @@ impl RestClient {
             rate_limit,
             ..self.options().clone()
         };
-        Self::new(self.shared.transport.clone(), options)
+        Self {
+            extensions: self.extensions.clone(),
+            ..Self::new(self.shared.transport.clone(), options)
+        }
     }
 
     /// The options it works under.

@@ -28,7 +28,9 @@ pub struct Context(Arc<Inner>);
 struct Inner {
     shared: Arc<Shared>,
     key: Key,
-    /// Where the writes of this reconcile are noted.
+    /// The client whose requests carry the scope.
+    client: RestClient,
+    /// The handle by which the writes of this reconcile are known.
     scope: Arc<WriteScope>,
 }
 
@@ -48,7 +50,12 @@ pub(crate) struct Shared {
 
 impl Context {
     pub(crate) fn new(shared: Arc<Shared>, key: Key, scope: Arc<WriteScope>) -> Self {
-        Self(Arc::new(Inner { shared, key, scope }))
+        Self(Arc::new(Inner {
+            client: shared.client.with_extension(scope.clone()),
+            shared,
+            key,
+            scope,
+        }))
     }
 
     /// The key that is reconciled.
@@ -63,10 +70,20 @@ impl Context {
         &self.0.shared.name
     }
 
-    /// The client. Its writes are noted, and refused when leadership is lost.
+    /// The client of this reconcile. Its writes are noted, whichever task makes them and whenever
+    /// they are answered, and refused when leadership is lost.
+    ///
+    /// It belongs to this reconcile: writes of a later one through it count for this key.
     #[must_use]
     pub fn client(&self) -> &RestClient {
-        &self.0.shared.client
+        &self.0.client
+    }
+
+    /// Another client of the manager's, such as one with a rate limit of its own, as the client of
+    /// this reconcile: its writes are noted, too.
+    #[must_use]
+    pub fn scoped(&self, client: &RestClient) -> RestClient {
+        client.with_extension(self.0.scope.clone())
     }
 
     /// Typed verbs.
@@ -217,12 +234,6 @@ impl Context {
         Ok(api
             .patch_status(object.name(), &patch, &self.write_options())
             .await?)
-    }
-
-    /// Runs a future, such as one that is to be spawned, as part of this reconcile: its writes are
-    /// noted here.
-    pub async fn follow<F: Future>(&self, future: F) -> F::Output {
-        self.0.scope.follow(future).await
     }
 
     /// Writes in the name of the controller.

@@ -7,7 +7,7 @@ use windlass_core::{GroupResource, Key, Revision, Uid};
 
 /// The revisions that each key has written.
 ///
-/// Every write made inside a reconcile is remembered with its revision. The key is not reconciled
+/// Every write through the client of a reconcile is remembered with its revision. The key is not reconciled
 /// again until each cache that the controller reads has reached the revisions written to its
 /// resource. A lagging watch then delays a controller and never makes it create twice.
 ///
@@ -24,6 +24,24 @@ struct Owner {
     /// Which life of the object wrote; another one starts afresh.
     uid: Uid,
     written: BTreeMap<GroupResource, Revision>,
+}
+
+impl Owner {
+    fn new(uid: &Uid, resource: GroupResource, revision: Revision) -> Self {
+        Self {
+            uid: uid.clone(),
+            written: BTreeMap::from([(resource, revision)]),
+        }
+    }
+
+    /// Of several revisions of one resource the newest counts.
+    fn raise(&mut self, resource: GroupResource, revision: Revision) {
+        match self.written.get_mut(&resource) {
+            Some(newest) if *newest >= revision => {}
+            Some(newest) => *newest = revision,
+            None => drop(self.written.insert(resource, revision)),
+        }
+    }
 }
 
 /// A cache does not show what was written yet.
@@ -60,20 +78,26 @@ impl Freshness {
     /// Remembers a write on behalf of a key. Of several to one resource the newest counts.
     pub fn wrote(&self, owner: &Key, uid: &Uid, resource: GroupResource, revision: Revision) {
         let mut owners = self.owners.lock();
-        let fresh = || Owner {
-            uid: uid.clone(),
-            written: BTreeMap::new(),
-        };
-        let entry = owners.entry(owner.clone()).or_insert_with(fresh);
-        if entry.uid != *uid {
-            *entry = fresh();
+        match owners.get_mut(owner) {
+            Some(known) if known.uid == *uid => known.raise(resource, revision),
+            _ => drop(owners.insert(owner.clone(), Owner::new(uid, resource, revision))),
         }
-        let newest = entry
-            .written
-            .entry(resource)
-            .or_insert_with(|| revision.clone());
-        if *newest < revision {
-            *newest = revision;
+    }
+
+    /// As [`wrote`](Self::wrote), for a write that was answered after its reconcile had returned.
+    /// Another object may have taken the key since; what that one wrote counts.
+    pub(crate) fn wrote_late(
+        &self,
+        owner: &Key,
+        uid: &Uid,
+        resource: GroupResource,
+        revision: Revision,
+    ) {
+        let mut owners = self.owners.lock();
+        match owners.get_mut(owner) {
+            Some(known) if known.uid == *uid => known.raise(resource, revision),
+            Some(_) => {}
+            None => drop(owners.insert(owner.clone(), Owner::new(uid, resource, revision))),
         }
     }
 
@@ -168,6 +192,23 @@ mod tests {
         assert_eq!(
             freshness.check(&key, at(1)).unwrap_err()[0].written,
             revision(2)
+        );
+    }
+
+    #[test]
+    fn a_late_write_of_an_earlier_life_does_not_hide_what_the_next_one_wrote() {
+        let (freshness, (key, uid)) = (Freshness::new(), owner());
+        freshness.wrote_late(&key, &uid, pods(), revision(3));
+        freshness.wrote_late(&key, &uid, pods(), revision(5));
+        assert_eq!(
+            freshness.check(&key, at(4)).unwrap_err()[0].written,
+            revision(5)
+        );
+        freshness.wrote(&key, &"u2".into(), pods(), revision(7));
+        freshness.wrote_late(&key, &uid, pods(), revision(6));
+        assert_eq!(
+            freshness.check(&key, at(6)).unwrap_err()[0].written,
+            revision(7)
         );
     }
 

@@ -1,13 +1,14 @@
-//! What a reconcile writes, noticed below the client.
+//! The writes of reconciles, noted below the client.
 //!
-//! Whatever client a reconcile uses, its requests pass one layer over the transport. There each
-//! write is noted with the revision it got, for the freshness guard and for the journal. A task
-//! that a reconcile spawns is not noticed; wrap it with [`Context::follow`](crate::Context::follow).
+//! The client that a reconcile gets from its [`Context`](crate::Context) carries the scope of that
+//! reconcile in every request. One layer over the transport notes each such write with the
+//! revision it got, for the freshness guard and for the journal. It does not matter which task
+//! sends the request, or whether the reconcile has returned by then.
 
-mod path;
+mod own;
+mod scope;
 
 use std::{
-    collections::BTreeMap,
     future::Future,
     pin::Pin,
     sync::Arc,
@@ -16,22 +17,17 @@ use std::{
 
 use bytes::Bytes;
 use http::{Method, Response};
-use parking_lot::Mutex;
 use tower::{Layer, Service};
 use windlass_client::{
-    BODY_BYTES_LIMIT, Body, BoxError, Content, Encoding, MetadataOnly, Payload, TransportError,
+    BODY_BYTES_LIMIT, Body, BoxError, Content, Encoding, MetadataOnly, Payload, RequestTarget,
+    TransportError,
 };
-use windlass_core::{Doc, GroupResource, Revision};
+use windlass_core::{Doc, Revision};
 
 use crate::election::is_write;
-pub(crate) use path::Target;
-
-/// How many writes of one reconcile the journal tells of; all of them count for freshness.
-const WRITES_LIMIT: usize = 32;
-
-tokio::task_local! {
-    static SCOPE: Arc<WriteScope>;
-}
+pub(crate) use own::OwnWrites;
+use scope::InFlight;
+pub(crate) use scope::{Doubt, Doubts, WriteScope, Writes};
 
 type Answer = Result<Response<Content>, BoxError>;
 
@@ -46,70 +42,6 @@ pub struct Write {
     pub revision: Option<Revision>,
     /// The status code, or why there is none.
     pub result: String,
-}
-
-/// The writes of one reconcile.
-#[derive(Debug, Default)]
-pub(crate) struct WriteScope(Mutex<Writes>);
-
-#[derive(Debug, Default)]
-pub(crate) struct Writes {
-    /// The first ones.
-    pub(crate) list: Vec<Write>,
-    /// How many there were.
-    pub(crate) count: usize,
-    /// The newest revision per resource.
-    pub(crate) revisions: BTreeMap<GroupResource, Revision>,
-    /// Where a write may or may not have been carried out.
-    pub(crate) doubts: Doubts,
-}
-
-/// Resources in which a write may or may not have been carried out, each with its namespace.
-pub(crate) type Doubts = BTreeMap<GroupResource, Option<String>>;
-
-impl WriteScope {
-    /// Runs a future, noting its writes here.
-    pub(crate) async fn follow<F: Future>(self: &Arc<Self>, future: F) -> F::Output {
-        SCOPE.scope(self.clone(), future).await
-    }
-
-    /// Takes what was noted so far.
-    pub(crate) fn take(&self) -> Writes {
-        std::mem::take(&mut *self.0.lock())
-    }
-
-    fn note(&self, target: &Target, write: Write) {
-        let mut writes = self.0.lock();
-        writes.count += 1;
-        if let (Some(revision), Some(resource)) = (&write.revision, &target.resource) {
-            let newest = writes
-                .revisions
-                .entry(resource.clone())
-                .or_insert_with(|| revision.clone());
-            if *newest < *revision {
-                *newest = revision.clone();
-            }
-        }
-        if writes.list.len() < WRITES_LIMIT {
-            writes.list.push(write);
-        }
-    }
-}
-
-/// A write that is on its way. One that is given up before its answer is a doubt.
-struct InFlight {
-    scope: Arc<WriteScope>,
-    target: Target,
-    is_certain: bool,
-}
-
-impl Drop for InFlight {
-    fn drop(&mut self) {
-        if let (false, Some(resource)) = (self.is_certain, self.target.resource.take()) {
-            let namespace = self.target.namespace.take();
-            self.scope.0.lock().doubts.insert(resource, namespace);
-        }
-    }
 }
 
 /// Notes the writes of reconciles.
@@ -144,20 +76,18 @@ where
     }
 
     fn call(&mut self, request: http::Request<Payload>) -> Self::Future {
-        let scope = SCOPE.try_with(Arc::clone).ok();
+        let scope = request.extensions().get::<Arc<WriteScope>>().cloned();
         let Some(scope) = scope.filter(|_| is_counted(&request)) else {
             let answer = self.inner.call(request);
             return Box::pin(async { answer.await.map_err(Into::into) });
         };
         let path = request.uri().path().to_owned();
-        let target = Target::parse(&path);
+        let target = request.extensions().get::<RequestTarget>();
         let brief = request.extensions().get::<MetadataOnly>().copied();
-        let verb = verb(request.method(), target.name.is_some());
-        let in_flight = InFlight {
-            scope,
-            target,
-            is_certain: false,
-        };
+        let is_named = target.is_some_and(|target| target.name.is_some());
+        let verb = verb(request.method(), is_named);
+        let doubt = target.map(|target| Doubt::of(target, request.method()));
+        let in_flight = scope.begin(doubt);
         let answer = self.inner.call(request);
         let answer = async { answer.await.map_err(Into::into) };
         let answer = async move {
@@ -178,23 +108,24 @@ impl InFlight {
         path: String,
     ) -> Answer {
         let answer = answer.await;
-        self.is_certain = is_certain(&answer);
         let (revision, result) = match &answer {
             Ok(response) => (revision_of(response), response.status().as_str().to_owned()),
             Err(error) => (None, error.to_string()),
         };
-        let write = Write {
-            verb,
-            path,
-            revision,
-            result,
-        };
-        self.scope.note(&self.target, write);
+        self.landed(
+            is_certain(&answer),
+            Write {
+                verb,
+                path,
+                revision,
+                result,
+            },
+        );
         answer
     }
 }
 
-/// Whether the answer says what became of the write. A server that ran out of time or broke off
+/// Returns true if the answer says what became of the write. A server that ran out of time or broke off
 /// inside may have carried it out.
 fn is_certain(answer: &Answer) -> bool {
     match answer {

@@ -10,7 +10,7 @@ mod content;
 mod finalize;
 mod remove;
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use windlass_client::{DynamicApi, DynamicClient, RateLimit, RestClient};
 use windlass_core::{Env, GroupVersion, Key};
@@ -65,13 +65,13 @@ pub fn add_to(manager: &Manager, options: &Options) {
         qps: limit.qps * QPS_FACTOR,
         burst: limit.burst * BURST_FACTOR,
     });
-    let remover = Arc::new(Remover {
-        client: manager.client().with_rate_limit(limit),
-        env: manager.env().clone(),
-        sync_period: options.sync_period,
-    });
+    let (client, sync_period) = (manager.client().with_rate_limit(limit), options.sync_period);
     let reconcile = move |key: Key, cx: Context| {
-        let remover = remover.clone();
+        let remover = Remover {
+            client: cx.scoped(&client),
+            env: cx.env().clone(),
+            sync_period,
+        };
         async move { remover.reconcile(&key, &cx).await }
     };
     let limiter = MaxOf(
@@ -102,8 +102,9 @@ fn deletion(change: &Change<'_>, grace: Duration) -> Vec<Trigger> {
         .collect()
 }
 
-/// Removes namespaces.
+/// Removes one namespace.
 struct Remover {
+    /// The client of the reconcile, with the rate limit of this controller.
     client: RestClient,
     env: Env,
     sync_period: Duration,

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use windlass_client::{DynamicClient, RestClient, WriteOptions};
+use windlass_client::WriteOptions;
 use windlass_core::{Doc, GroupVersion, Key, doc};
 use windlass_runtime::{Action, Change, Context, Controller, Manager, ResourceKind, Result};
 
@@ -50,7 +50,6 @@ pub fn add_to(manager: &Manager, options: &Options) {
         return;
     }
     let publisher = Arc::new(Publisher {
-        client: manager.client().clone(),
         data: doc!({ "ca.crt": &*options.root_ca }),
     });
     let reconcile = move |key: Key, cx: Context| {
@@ -85,7 +84,6 @@ fn is_wanted(change: &Change<'_>) -> bool {
 }
 
 struct Publisher {
-    client: RestClient,
     /// What a ConfigMap holds.
     data: Doc,
 }
@@ -96,9 +94,7 @@ impl Publisher {
         let known = cx
             .lister_of(&config_maps())?
             .get(&Key::new(namespace, CONFIG_MAP));
-        let api = DynamicClient::new(self.client.clone())
-            .resource(config_maps().gvr().clone())
-            .namespaced(namespace);
+        let api = cx.api(&config_maps(), namespace);
         let options = WriteOptions::manager(NAME);
         let Some(known) = known else {
             let created = api.create(&self.config_map(namespace), &options).await;

@@ -1,8 +1,6 @@
 //! The service account controller: every namespace has the account `default`.
 
-use std::sync::Arc;
-
-use windlass_client::{DynamicClient, Error, RestClient, WriteOptions};
+use windlass_client::{Error, WriteOptions};
 use windlass_core::{GroupVersion, Key, doc};
 use windlass_runtime::{Action, Change, Context, Controller, Manager, ResourceKind, Result};
 
@@ -30,11 +28,7 @@ impl Default for Options {
 
 /// Adds the controller to a manager.
 pub fn add_to(manager: &Manager, options: &Options) {
-    let client = Arc::new(manager.client().clone());
-    let reconcile = move |key: Key, cx: Context| {
-        let client = client.clone();
-        async move { ensure(&client, &key, &cx).await }
-    };
+    let reconcile = |key: Key, cx: Context| async move { ensure(&key, &cx).await };
     let controller = Controller::of_kind(namespaces(), reconcile)
         .filter(|change| change.new.is_some())
         .watches_kind(accounts(), |account| {
@@ -60,7 +54,7 @@ fn is_gone(change: &Change<'_>) -> bool {
     change.new.is_none()
 }
 
-async fn ensure(client: &RestClient, key: &Key, cx: &Context) -> Result<Action> {
+async fn ensure(key: &Key, cx: &Context) -> Result<Action> {
     let namespace = cx.lister_of(&namespaces())?.get(key);
     if namespace.is_none_or(|it| it.doc().str_at("/status/phase") != "Active") {
         return Ok(Action::done());
@@ -74,8 +68,7 @@ async fn ensure(client: &RestClient, key: &Key, cx: &Context) -> Result<Action> 
         "kind": "ServiceAccount",
         "metadata": { "name": ACCOUNT, "namespace": key.name() },
     });
-    let api = DynamicClient::new(client.clone()).resource(accounts().gvr().clone());
-    let api = api.namespaced(key.name());
+    let api = cx.api(&accounts(), key.name());
     match api.create(&object, &WriteOptions::manager(NAME)).await {
         Err(error) if !error.is_already_exists() && !is_namespace_ending(&error) => {
             Err(error.into())

@@ -14,6 +14,7 @@ use windlass_core::Doc;
 use super::answer::{self, Answer};
 use super::{RestClient, retry};
 use crate::encoding::{self, Encoding, JSON, PROTOBUF};
+use crate::path::RequestTarget;
 use crate::transport::{Content, MetadataOnly, Payload, Watching};
 use crate::{Cause, Error, Outcome, WriteOptions};
 
@@ -35,6 +36,8 @@ pub struct Request {
     client: RestClient,
     method: Method,
     path: String,
+    /// Known from the start if the path was made of it, and else read from the path of a write.
+    target: Option<RequestTarget>,
     /// Already encoded.
     query: String,
     headers: HeaderMap,
@@ -54,6 +57,7 @@ impl Request {
             client,
             method,
             path,
+            target: None,
             query: String::new(),
             headers: HeaderMap::from_iter([(ACCEPT, JSON)]),
             payload: Payload::Empty,
@@ -62,6 +66,12 @@ impl Request {
             is_metadata_only: false,
             problem: None,
         }
+    }
+
+    /// Says what the path is about.
+    pub(crate) fn about(mut self, target: RequestTarget) -> Self {
+        self.target = Some(target);
+        self
     }
 
     /// Adds a parameter to the query.
@@ -285,12 +295,7 @@ impl Request {
         *request.method_mut() = self.method.clone();
         *request.uri_mut() = uri.clone();
         *request.headers_mut() = self.headers.clone();
-        if self.is_watch {
-            request.extensions_mut().insert(Watching);
-        }
-        if self.is_metadata_only {
-            request.extensions_mut().insert(MetadataOnly);
-        }
+        *request.extensions_mut() = self.extensions();
         let sent = timeout(self.timeout, self.client.shared.transport.send(request)).await;
         let response = match sent {
             Ok(Ok(response)) => response,
@@ -306,6 +311,24 @@ impl Request {
         let wait = answer::retry_after(response.headers());
         let status = self.answer(name, response).into_status().await;
         Err((Error::status_answer(name, status), wait))
+    }
+
+    /// What layers of the transport are told of the request.
+    fn extensions(&self) -> http::Extensions {
+        let of_client = self.client.extensions.as_deref();
+        let mut extensions = of_client.cloned().unwrap_or_default();
+        if self.is_watch {
+            extensions.insert(Watching);
+        }
+        if self.is_metadata_only {
+            extensions.insert(MetadataOnly);
+        }
+        if !self.method.is_safe() {
+            let target = self.target.clone();
+            let target = target.or_else(|| RequestTarget::parse(&self.path));
+            target.map(|target| extensions.insert(target));
+        }
+        extensions
     }
 
     fn answer(&self, name: &str, response: http::Response<Content>) -> Answer {

@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use parking_lot::Mutex;
 use windlass_cache::{AddError, InformerFactory, InformerSpec, Registration, SharedInformer};
 use windlass_client::RestClient;
 use windlass_core::Env;
 use windlass_queue::WorkQueue;
 
 use super::{
-    Controller,
+    Controller, ControllerOptions,
     limiter::Noted,
     run::{BoundController, Parts},
 };
@@ -21,6 +20,7 @@ use crate::{
     metrics::Metrics,
     shutdown::Shutdown,
     source::{Enqueue, KeyQueue, Source},
+    writes::OwnWrites,
 };
 
 /// What a controller is given.
@@ -43,12 +43,11 @@ impl Controller {
             .limiter(limiter)
             .build();
         let journal = Arc::new(Journal::new(self.options.journal_keys));
-        let freshness = Arc::new(Freshness::new());
         let (mut kinds, mut registrations) = (Vec::new(), Vec::new());
         let target = KeyQueue {
             queue: queue.clone(),
             journal: journal.clone(),
-            freshness: freshness.clone(),
+            freshness: Arc::new(Freshness::new()),
         };
         for source in self.sources {
             let informer = informer(&supplies.factory, &source);
@@ -67,22 +66,34 @@ impl Controller {
             .metrics
             .controller(&self.name, self.options.workers);
         let shared = Arc::new(shared(self.name, kinds, target, supplies));
-        let reconcile = self.reconcile;
-        let options = self.options;
+        let (reconcile, options) = (self.reconcile, self.options);
+        let own_writes = Arc::new(own_writes(&shared, &self.primary, &options));
         Ok(BoundController::new(Parts {
             shared,
             queue,
             journal,
-            freshness,
+            own_writes,
             registrations,
             metrics,
             reconcile,
             options,
             verdict,
-            primary: self.primary,
-            doubts: Mutex::default(),
         }))
     }
+}
+
+/// The writes of a controller. One that does not check freshness waits for none.
+fn own_writes(shared: &Shared, primary: &ResourceKind, options: &ControllerOptions) -> OwnWrites {
+    let mut kinds = shared.kinds.iter();
+    let (_, informer) = kinds
+        .find(|(kind, _)| kind == primary)
+        .expect("invariant: the primary kind is always a source");
+    let kinds = shared.kinds.iter().map(|(kind, _)| kind);
+    let resources = kinds
+        .filter(|_| options.is_freshness_checked)
+        .map(|kind| kind.gvr().group_resource());
+    let freshness = shared.target.freshness.clone();
+    OwnWrites::new(freshness, informer.clone(), resources.collect())
 }
 
 fn informer(factory: &InformerFactory, source: &Source) -> SharedInformer {

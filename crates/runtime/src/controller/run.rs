@@ -1,11 +1,6 @@
 //! The life of a controller: wait for the caches, work, drain.
 
-use std::{
-    collections::{HashMap, HashSet},
-    fmt,
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::HashSet, fmt, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use tokio::{
@@ -18,14 +13,13 @@ use windlass_queue::WorkQueue;
 
 use super::{ControllerOptions, bind::Registrations, limiter::Verdict, reconcile::ReconcileFn};
 use crate::{
-    ResourceKind,
     context::Shared,
-    freshness::{Freshness, Stale},
+    freshness::Stale,
     journal::{Cause, Journal},
     metrics::CacheSize,
     metrics::ControllerMetrics,
     shutdown::Shutdown,
-    writes::Doubts,
+    writes::OwnWrites,
 };
 
 /// How long to wait before a cache that the server refuses is looked at again.
@@ -56,17 +50,14 @@ pub(crate) struct BoundController(Arc<Parts>);
 
 pub(super) struct Parts {
     pub(super) shared: Arc<Shared>,
-    pub(super) primary: ResourceKind,
     pub(super) queue: WorkQueue<Key>,
     pub(super) journal: Arc<Journal>,
-    pub(super) freshness: Arc<Freshness>,
+    pub(super) own_writes: Arc<OwnWrites>,
     pub(super) registrations: Registrations,
     pub(super) metrics: ControllerMetrics,
     pub(super) reconcile: ReconcileFn,
     pub(super) options: ControllerOptions,
     pub(super) verdict: Verdict,
-    /// What is not known about the writes of each key. An entry lives until the key's next turn.
-    pub(super) doubts: Mutex<HashMap<Key, Doubts>>,
 }
 
 impl BoundController {
@@ -84,11 +75,9 @@ impl BoundController {
 
     /// The sizes of what the controller remembers.
     pub(crate) fn cache_sizes(&self) -> Vec<CacheSize> {
-        vec![
-            ("doubts", self.0.doubts.lock().len()),
-            ("freshness", self.0.freshness.len()),
-            ("journal", self.0.journal.len()),
-        ]
+        let mut sizes = self.0.own_writes.sizes().to_vec();
+        sizes.push(("journal", self.0.journal.len()));
+        sizes
     }
 
     pub(crate) fn why(&self, key: &Key) -> Option<String> {
@@ -194,6 +183,13 @@ impl Parts {
 /// The keys that wait for their caches. Dropping it ends the waits.
 #[derive(Default)]
 pub(super) struct Waiting(Mutex<Waits>);
+
+impl Waiting {
+    /// Returns true if a wait is under way that will queue the key again.
+    pub(super) fn holds(&self, key: &Key) -> bool {
+        self.0.lock().keys.contains(key)
+    }
+}
 
 #[derive(Default)]
 struct Waits {

@@ -5,7 +5,7 @@ use std::{any::Any, borrow::Cow, panic::AssertUnwindSafe, sync::Arc, time::Durat
 use futures_util::FutureExt;
 use tokio::time::Instant;
 use tracing::Instrument;
-use windlass_core::{Key, Uid};
+use windlass_core::Key;
 use windlass_queue::{AddOptions, Item};
 
 use super::run::{Parts, Waiting};
@@ -16,7 +16,7 @@ use crate::{
     journal::{Begun, Cause, Entry},
     metrics::Outcome,
     shutdown::Shutdown,
-    writes::{Doubts, WriteScope, Writes},
+    writes::{Doubt, Doubts, WriteScope, Writes},
 };
 
 /// What a reconcile has come to, for the journal.
@@ -38,14 +38,34 @@ impl Parts {
                 item = self.next(held.take()) => item,
             };
             let Some(item) = item else { return };
-            let doubts = self.doubts.lock().remove(item.key());
-            match (doubts, self.check_freshness(item.key())) {
-                (Some(doubts), _) => self.clear_up(&item, doubts, waiting),
-                (None, Err(stale)) => self.put_off(&item, stale, waiting),
-                (None, Ok(())) => self.process(&item).await,
+            if !self.is_put_off(&item, waiting) {
+                self.process(&item).await;
             }
             held = Some(item);
         }
+    }
+
+    /// Puts a key off whose own writes the caches may not show. Returns true if it was.
+    fn is_put_off(self: &Arc<Self>, item: &Item<'_, Key>, waiting: &Arc<Waiting>) -> bool {
+        let key = item.key();
+        if let Some(scope) = self.own_writes.unsettled(key) {
+            tracing::debug!(controller = self.shared.name, %key, "writes are on their way");
+            self.wait(waiting, key, self.clone().settle(scope, key.clone()));
+            return true;
+        }
+        if let Err(stale) = self.check_freshness(key) {
+            self.put_off(item, stale, waiting);
+            return true;
+        }
+        // Whatever is waited for may not have been found out yet.
+        if waiting.holds(key) {
+            return true;
+        }
+        let Some(doubts) = self.own_writes.take_doubts(key) else {
+            return false;
+        };
+        self.clear_up(item, doubts, waiting);
+        true
     }
 
     /// Gives the key in hand back, if there is one, and takes the next.
@@ -60,7 +80,7 @@ impl Parts {
         if !self.options.is_freshness_checked {
             return Ok(());
         }
-        self.freshness.check(key, |resource| {
+        self.own_writes.freshness().check(key, |resource| {
             let kinds = self.shared.kinds.iter();
             let mut of = kinds.filter(|(kind, _)| kind.gvr().group_resource() == *resource);
             // Of several caches of one resource the one that is most behind counts.
@@ -84,7 +104,7 @@ impl Parts {
     /// whose answer was lost.
     fn clear_up(self: &Arc<Self>, item: &Item<'_, Key>, doubts: Doubts, waiting: &Arc<Waiting>) {
         let key = item.key();
-        for resource in doubts.keys() {
+        for Doubt { resource, .. } in &doubts {
             self.metrics.stale(resource);
             tracing::debug!(controller = self.shared.name, %key, %resource, "a write is in doubt");
         }
@@ -95,8 +115,7 @@ impl Parts {
         let key = item.key();
         let _active = self.metrics.begin();
         let (begun, started) = (self.journal.begin(key), Instant::now());
-        let scope = Arc::new(WriteScope::default());
-        let uid = self.uid_of(key);
+        let scope = self.own_writes.scope(key);
         let id = self.shared.env.uid();
         let span = tracing::info_span!(
             "reconcile",
@@ -105,26 +124,17 @@ impl Parts {
             reconcileID = %id,
         );
         let result = self.reconcile(key, &scope).instrument(span.clone()).await;
-        let mut writes = scope.take();
-        self.remember(key, &uid, &mut writes);
+        let writes = scope.close();
         let took = started.elapsed();
         let verdict = span.in_scope(|| self.decide(item, result, took));
         self.record(key, begun, (started, took), writes, verdict);
-    }
-
-    /// Which life of the object is reconciled; empty if it is gone.
-    pub(super) fn uid_of(&self, key: &Key) -> Uid {
-        let mut kinds = self.shared.kinds.iter();
-        let primary = kinds.find(|(kind, _)| *kind == self.primary);
-        let object = primary.and_then(|(_, informer)| informer.lister().get(key));
-        object.map_or_else(|| Uid::from(""), |object| object.uid())
     }
 
     async fn reconcile(&self, key: &Key, scope: &Arc<WriteScope>) -> Result<Action> {
         let cx = Context::new(self.shared.clone(), key.clone(), scope.clone());
         // The function itself may panic before there is a future.
         let call = async { (self.reconcile)(key.clone(), cx).await };
-        let guarded = scope.follow(AssertUnwindSafe(call).catch_unwind());
+        let guarded = AssertUnwindSafe(call).catch_unwind();
         let ended = match self.options.timeout {
             None => guarded.await,
             Some(limit) => match tokio::time::timeout(limit, guarded).await {
@@ -144,19 +154,6 @@ impl Parts {
                 panic_text(&*panic)
             )))
         })
-    }
-
-    fn remember(&self, key: &Key, uid: &Uid, writes: &mut Writes) {
-        // What no cache shows cannot be read from one that is behind.
-        let mut doubts = std::mem::take(&mut writes.doubts);
-        doubts.retain(|resource, _| self.kind_of(resource).is_some());
-        if self.options.is_freshness_checked && !doubts.is_empty() {
-            self.doubts.lock().insert(key.clone(), doubts);
-        }
-        for (resource, revision) in &writes.revisions {
-            self.freshness
-                .wrote(key, uid, resource.clone(), revision.clone());
-        }
     }
 
     fn decide(&self, item: &Item<'_, Key>, result: Result<Action>, took: Duration) -> Verdict {

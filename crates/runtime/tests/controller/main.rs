@@ -30,6 +30,8 @@ use windlass_runtime::{
 };
 use windlass_testing::{Fault, Faults, ModelServer, TokioClock};
 
+mod own_writes;
+
 const PODS: &str = "/api/v1/namespaces/default/pods";
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const SETS: &str = "/apis/apps/v1/namespaces/default/replicasets";
