@@ -4,8 +4,9 @@
 //! does not show the first ones. It writes down what it expects before it sends the requests, and
 //! does nothing for that key until the informer has shown as much, or five minutes have passed.
 //!
-//! [`Freshness`](windlass_runtime::Freshness) gives the stronger promise; expectations remain for what it
-//! cannot see, such as a deletion that is answered without a revision. Kinds must not share one
+//! None of the controllers here needs them: [`Freshness`](windlass_runtime::Freshness) gives the
+//! stronger promise. They are for controllers that learn of their children by other means than
+//! their own writes, or whose deletions are answered without a revision. Kinds must not share one
 //! instance: their keys would clash.
 
 mod uid;

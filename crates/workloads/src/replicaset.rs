@@ -1,9 +1,10 @@
 //! Keeps as many pods running as a ReplicaSet asks for.
 //!
-//! Handlers note what was seen of pods and queue the sets they concern; a worker claims the pods
-//! of a set, creates or deletes what is too few or too many, and writes the status. A set is not
-//! looked at before the caches show what was written for it, so that a slow watch never makes it
-//! create twice.
+//! Handlers queue the sets that a change of a pod concerns; a worker claims the pods of a set,
+//! creates or deletes what is too few or too many, and writes the status. The freshness guard of
+//! the runtime is the only guard: a set is not looked at before the caches show what was written
+//! for it, so that a slow watch never makes it create or delete twice. Deletions count as well:
+//! the server answers the deletion of a pod with the pod, at the revision of the deletion.
 
 mod claim;
 mod handlers;
@@ -13,14 +14,13 @@ mod status;
 mod tally;
 mod victims;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use windlass_cache::{Obj, SharedInformer};
 use windlass_core::{Key, Selector};
 use windlass_runtime::{Action, Context, Controller, Manager, ResourceKind, Result};
 
 use crate::owned::{self, SelectorFn, apps_kind, core_kind};
-use crate::{EXPECTATIONS_TIMEOUT, UidExpectations};
 pub(crate) use claim::together;
 use handlers::Handlers;
 use manage::Managed;
@@ -42,10 +42,8 @@ pub struct Options {
     /// How many pods one sync creates or deletes at most.
     pub burst: usize,
     /// Whether a set waits until the caches show what was written for it. Without that a watch
-    /// that lags for longer than expectations last makes too many pods.
+    /// that lags makes too many pods.
     pub waits_for_caches: bool,
-    /// Whether a set waits until the pods it created or deleted were seen to come and go.
-    pub has_expectations: bool,
 }
 
 impl Default for Options {
@@ -54,7 +52,6 @@ impl Default for Options {
             workers: WORKERS,
             burst: BURST,
             waits_for_caches: true,
-            has_expectations: true,
         }
     }
 }
@@ -95,8 +92,6 @@ pub(crate) struct Engine {
     sets: SharedInformer,
     pods: SharedInformer,
     pod_kind: ResourceKind,
-    /// Written by syncs, which expect, and by handlers, which see. Bounded by the sets that exist.
-    expectations: Arc<UidExpectations>,
     metrics: Metrics,
 }
 
@@ -117,7 +112,6 @@ impl Engine {
             sets,
             pods,
             pod_kind,
-            expectations: Arc::default(),
             metrics,
         });
         manager.add(engine.controller());
@@ -128,18 +122,16 @@ impl Engine {
         let (name, queue) = (self.variant.name, self.variant.queue);
         let (component, workers) = (self.variant.component, self.options.workers);
         let waits_for_caches = self.options.waits_for_caches;
-        let handlers = Arc::new(Handlers::of(&self));
-        let of_sets = handlers.clone();
+        let handlers = Handlers::of(&self);
         let sync = move |key: Key, cx: Context| {
             let engine = self.clone();
             async move { engine.sync(&key, &cx).await }
         };
-        let controller = Controller::of_kind(kind.clone(), sync)
+        let controller = Controller::of_kind(kind, sync)
             .named(name)
             .queue_named(queue)
             .component(component)
             .workers(workers)
-            .reacts_to_kind(kind, move |change| of_sets.on_set(change))
             .reacts_to_kind(pods, move |change| handlers.on_pod(change));
         match waits_for_caches {
             true => controller,
@@ -150,7 +142,6 @@ impl Engine {
     /// Brings one set closer to what it says.
     async fn sync(&self, key: &Key, cx: &Context) -> Result<Action> {
         let Some(set) = self.sets.lister().get(key) else {
-            self.expectations.forget(key);
             return Ok(Action::done());
         };
         let selector = match (self.variant.selector)(set.doc()) {
@@ -161,23 +152,14 @@ impl Engine {
                 return Ok(Action::done());
             }
         };
-        self.sync_set(key, cx, &set, &selector).await
+        self.sync_set(cx, &set, &selector).await
     }
 
-    async fn sync_set(
-        &self,
-        key: &Key,
-        cx: &Context,
-        set: &Obj,
-        selector: &Selector,
-    ) -> Result<Action> {
-        // Asked before the pods are read: a pod that comes in between must not be missed.
-        let is_satisfied = !self.options.has_expectations || self.expectations.is_satisfied(key);
+    async fn sync_set(&self, cx: &Context, set: &Obj, selector: &Selector) -> Result<Action> {
         let claimed = self.claim(cx, set, selector).await?;
-        let managed = if is_satisfied && !set.meta().is_deleting() {
-            self.manage(key, cx, set, &claimed).await
-        } else {
-            Managed::NotTried
+        let managed = match set.meta().is_deleting() {
+            false => self.manage(cx, set, &claimed).await,
+            true => Managed::NotTried,
         };
         let now = cx.env().now_micro();
         let min_ready = status::min_ready(set.doc());
@@ -187,19 +169,7 @@ impl Engine {
             return Err(error.into());
         }
         written?;
-        Ok(
-            match counts.next_check(min_ready, now, cx.env().now_micro()) {
-                Some(delay) => Action::requeue_after(delay),
-                None => self.once_expired(key),
-            },
-        )
-    }
-
-    /// Expectations that are never met end some time; nothing else would bring the key back then.
-    fn once_expired(&self, key: &Key) -> Action {
-        match self.expectations.is_satisfied(key) {
-            true => Action::done(),
-            false => Action::requeue_after(EXPECTATIONS_TIMEOUT + Duration::from_secs(1)),
-        }
+        let next = counts.next_check(min_ready, now, cx.env().now_micro());
+        Ok(next.map_or_else(Action::done, Action::requeue_after))
     }
 }

@@ -20,7 +20,7 @@ const FAULTS: [Fault; 7] = [
     Fault::Delay(Duration::from_secs(40)),
 ];
 
-/// How long watches lag: longer than expectations last.
+/// How long watches lag.
 pub(crate) const LAG: Duration = Duration::from_secs(400);
 
 /// How long it takes until everything is quiet in the end, and how long it is then looked at.

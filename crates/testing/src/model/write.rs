@@ -23,6 +23,30 @@ const KEPT_FIELDS: [&str; 6] = [
     "deletionTimestamp",
 ];
 
+/// The built-in resources whose deletion is answered with the object, at the revision of the
+/// deletion. Others are answered with a Status.
+const RETURNS_DELETED: [&str; 19] = [
+    "csidrivers",
+    "csinodes",
+    "deviceclasses",
+    "devicetaintrules",
+    "namespaces",
+    "persistentvolumeclaims",
+    "persistentvolumes",
+    "pods",
+    "podtemplates",
+    "resourceclaims",
+    "resourceclaimtemplates",
+    "resourcepoolstatusrequests",
+    "resourcequotas",
+    "resourceslices",
+    "serviceaccounts",
+    "services",
+    "storageclasses",
+    "volumeattachments",
+    "volumeattributesclasses",
+];
+
 impl State {
     pub(super) fn create(&mut self, at: &Parsed, body: &Doc, env: &Env) -> Answer {
         let meta = body.meta();
@@ -147,6 +171,9 @@ impl State {
         }
         if old.meta().finalizers().next().is_none() {
             let gone = self.commit(at.place(), None);
+            if RETURNS_DELETED.contains(&at.resource.resource()) {
+                return object(200, gone);
+            }
             return object(
                 200,
                 doc!({

@@ -1,21 +1,20 @@
 //! From changes of sets and pods to the sets they concern.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use windlass_cache::{Obj, SharedInformer};
 use windlass_core::{Key, OwnerRef};
 use windlass_runtime::{Change, ResourceKind, Trigger};
 
 use super::{Engine, status};
+use crate::is_pod_ready;
 use crate::owned::{self, SelectorFn};
-use crate::{UidExpectations, is_pod_ready};
 
-/// What the handlers share with the syncs.
+/// What the handlers know of the sets.
 pub(super) struct Handlers {
     kind: ResourceKind,
     selector: SelectorFn,
     sets: SharedInformer,
-    expectations: Arc<UidExpectations>,
 }
 
 impl Handlers {
@@ -24,18 +23,6 @@ impl Handlers {
             kind: engine.variant.kind.clone(),
             selector: engine.variant.selector,
             sets: engine.sets.clone(),
-            expectations: engine.expectations.clone(),
-        }
-    }
-
-    /// A set that is gone expects nothing, and neither does one that takes its name.
-    pub(super) fn on_set(&self, change: &Change<'_>) -> Vec<Trigger> {
-        match (change.old, change.new) {
-            (Some(old), None) => {
-                self.expectations.forget(&old.key());
-                vec![Trigger::now(old.key())]
-            }
-            _ => Vec::new(),
         }
     }
 
@@ -58,7 +45,6 @@ impl Handlers {
         let Some(set) = self.resolve(pod, &reference) else {
             return Vec::new();
         };
-        self.expectations.creation_observed(&set.key());
         vec![Trigger::now(set.key())]
     }
 
@@ -71,7 +57,6 @@ impl Handlers {
             differ(old, new),
         );
         if new.meta().is_deleting() {
-            // The pod counts as deleted when its deletion begins, not when it ends.
             let before = is_relabelled.then(|| self.deleted(old)).flatten();
             return self.deleted(new).into_iter().chain(before).collect();
         }
@@ -106,9 +91,8 @@ impl Handlers {
 
     fn deleted(&self, pod: &Obj) -> Option<Trigger> {
         let reference = pod.meta().controller()?;
-        let key = self.resolve(pod, &reference)?.key();
-        self.expectations.deletion_observed(&key, &pod.uid());
-        Some(Trigger::now(key))
+        let set = self.resolve(pod, &reference)?;
+        Some(Trigger::now(set.key()))
     }
 
     fn resolve(&self, pod: &Obj, reference: &OwnerRef) -> Option<Obj> {

@@ -2,7 +2,7 @@
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use windlass_cache::Obj;
-use windlass_core::{Doc, Key, OwnerRef};
+use windlass_core::{Doc, OwnerRef};
 use windlass_runtime::Context;
 
 use super::{Engine, claim::Claimed};
@@ -10,7 +10,7 @@ use crate::{PodControl, PodControlError, PodPrototype, is_namespace_terminating,
 
 /// What came of managing the pods of a set.
 pub(super) enum Managed {
-    /// Pods that were asked for have not been seen yet, or the set is being deleted.
+    /// The set is being deleted.
     NotTried,
     /// There are as many as there should be, or the requests to get there were answered.
     Done,
@@ -22,36 +22,17 @@ pub(super) enum Managed {
     },
 }
 
-/// What became of one creation.
-enum Created {
-    /// The cache will show it by its revision.
-    Noted,
-    /// The cache will show it, but there is no revision to wait for.
-    Unnoted,
-    /// The namespace is going; there will be no pod.
-    Pointless,
-}
-
 impl Engine {
-    pub(super) async fn manage(
-        &self,
-        key: &Key,
-        cx: &Context,
-        set: &Obj,
-        claimed: &Claimed,
-    ) -> Managed {
+    pub(super) async fn manage(&self, cx: &Context, set: &Obj, claimed: &Claimed) -> Managed {
         let wanted = wanted(set.doc());
         let found = claimed.active.len();
         let (reason, result) = if found < wanted {
             let count = (wanted - found).min(self.options.burst);
-            ("FailedCreate", self.create(key, cx, set.doc(), count).await)
+            ("FailedCreate", self.create(cx, set.doc(), count).await)
         } else if found > wanted {
             let count = (found - wanted).min(self.options.burst);
             let victims = self.victims(cx, set, claimed, count);
-            (
-                "FailedDelete",
-                self.delete(key, cx, set.doc(), &victims).await,
-            )
+            ("FailedDelete", delete(cx, set.doc(), &victims).await)
         } else {
             return Managed::Done;
         };
@@ -61,69 +42,34 @@ impl Engine {
         }
     }
 
-    async fn create(
-        &self,
-        key: &Key,
-        cx: &Context,
-        set: &Doc,
-        count: usize,
-    ) -> Result<(), PodControlError> {
+    async fn create(&self, cx: &Context, set: &Doc, count: usize) -> Result<(), PodControlError> {
         let reference = OwnerRef::controller_of(set, self.variant.kind.gvk());
         let prototype = PodPrototype::new(set, set.at("/spec/template"), &reference)?;
         let control = PodControl::new(cx);
-        self.expectations.expect_creations(key, count);
         let create = |_| async {
-            let created = self.classify(control.create_from(set, &prototype).await);
-            // What will not come is not expected, and a pod whose revision is known is waited for
-            // by that: it cannot be missed, while a notification of it can.
-            if !matches!(created, Ok(Created::Unnoted)) {
-                self.expectations.creations_failed(key, 1);
+            match control.create_from(set, &prototype).await {
+                // The namespace is going; there will be no pod, and it is no failure.
+                Err(PodControlError::Create(error)) if is_namespace_terminating(&error) => Ok(()),
+                created => created.map(drop),
             }
-            created
         };
-        let outcome = slow_start(count, create).await;
-        self.expectations.creations_failed(key, outcome.skipped);
-        outcome.error.map_or(Ok(()), Err)
+        slow_start(count, create).await.error.map_or(Ok(()), Err)
     }
+}
 
-    fn classify(&self, created: Result<Doc, PodControlError>) -> Result<Created, PodControlError> {
-        match created {
-            Ok(pod) if self.options.waits_for_caches && pod.meta().revision().is_some() => {
-                Ok(Created::Noted)
-            }
-            Ok(_) => Ok(Created::Unnoted),
-            Err(PodControlError::Create(error)) if is_namespace_terminating(&error) => {
-                Ok(Created::Pointless)
-            }
-            Err(error) => Err(error),
+async fn delete(cx: &Context, set: &Doc, victims: &[Obj]) -> Result<(), PodControlError> {
+    let control = PodControl::new(cx);
+    let deletions = victims.iter().map(|pod| control.delete(set, pod.doc()));
+    let mut deletions: FuturesUnordered<_> = deletions.collect();
+    let mut first = None;
+    while let Some(result) = deletions.next().await {
+        if let Err(error) = result
+            && !is_gone(&error)
+        {
+            first.get_or_insert(error);
         }
     }
-
-    async fn delete(
-        &self,
-        key: &Key,
-        cx: &Context,
-        set: &Doc,
-        victims: &[Obj],
-    ) -> Result<(), PodControlError> {
-        let control = PodControl::new(cx);
-        let uids = victims.iter().map(Obj::uid);
-        self.expectations.expect_deletions(key, uids);
-        let deletions = victims.iter().map(|pod| {
-            let control = &control;
-            async move { (pod, control.delete(set, pod.doc()).await) }
-        });
-        let mut deletions: FuturesUnordered<_> = deletions.collect();
-        let mut first = None;
-        while let Some((pod, result)) = deletions.next().await {
-            let Err(error) = result else { continue };
-            self.expectations.deletion_observed(key, &pod.uid());
-            if !is_gone(&error) {
-                first.get_or_insert(error);
-            }
-        }
-        first.map_or(Ok(()), Err)
-    }
+    first.map_or(Ok(()), Err)
 }
 
 /// Whether the pod that was meant does not exist any more. Nothing but its UID was demanded of it,
