@@ -8,11 +8,16 @@
 //! |---|---|
 //! | [`START_AFTER`] | how long the containers take to be created |
 //! | [`READY_AFTER`] | how long they run before they are ready |
-//! | [`EXIT_AFTER`] | how long they run before they exit; without it they run for ever |
+//! | [`EXIT_AFTER`] | how long they run before they exit; [`NEVER`] for until they are stopped |
 //! | [`EXIT_CODE`] | the code they exit with, 0 unless said otherwise |
 //! | [`CRASH`] | `"true"`: they exit at once, with code 1 |
 //! | [`STOP_AFTER`] | how long they take to stop when the pod is deleted |
 //! | [`NEVER_START`] | a reason, such as `ImagePullBackOff`, for which they never start |
+//!
+//! Containers of a pod with `restartPolicy: Never` or `OnFailure` have work to finish: without an
+//! annotation they exit by themselves, with code 0, after [`Options::exit_after`]. A Job completes
+//! that way. If such a pod is deleted before, its containers exit with code 143 and it has failed.
+//! Containers of other pods run until they are stopped, and exit with code 0 then.
 //!
 //! One queue serves all pods of all pretend nodes: there is no task per pod.
 
@@ -29,7 +34,7 @@ use windlass_core::Doc;
 use windlass_runtime::Manager;
 
 pub use behaviour::{
-    CRASH, EXIT_AFTER, EXIT_CODE, NEVER_START, READY_AFTER, START_AFTER, STOP_AFTER,
+    CRASH, EXIT_AFTER, EXIT_CODE, NEVER, NEVER_START, READY_AFTER, START_AFTER, STOP_AFTER,
 };
 
 use agent::Agent;
@@ -39,6 +44,9 @@ pub const NAME: &str = "pretend-nodes";
 
 /// The label of every pretend node.
 pub const PRETEND: &str = "windlass.dev/pretend";
+
+/// How long containers run that have work to finish, by default.
+pub const EXIT_AFTER_DEFAULT: Duration = Duration::from_secs(2);
 
 /// What a node has.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,6 +103,9 @@ pub struct Options {
     /// How long containers take to be created, unless the pod says otherwise. Those that take no
     /// time are not shown as being created, which saves a write for each pod.
     pub start_after: Duration,
+    /// How long containers run that have work to finish, unless the pod says otherwise: those of
+    /// pods with `restartPolicy: Never` or `OnFailure`.
+    pub exit_after: Duration,
     /// How long containers take to stop, unless the pod says otherwise. Never longer than the
     /// grace period of the deletion.
     pub stop_after: Duration,
@@ -114,6 +125,7 @@ impl Default for Options {
             capacity: Capacity::default(),
             labels: Vec::new(),
             start_after: Duration::ZERO,
+            exit_after: EXIT_AFTER_DEFAULT,
             stop_after: Duration::from_secs(1),
             lease_interval: Duration::from_secs(10),
             status_interval: Duration::from_secs(5 * 60),

@@ -152,12 +152,7 @@ impl Agent {
     /// Does what is next for a pod, and says how long there is nothing more to do.
     async fn step(&self, known: &mut Known) -> Result<Rest, Error> {
         let (now, wall) = (Instant::now(), self.env.now());
-        let Options {
-            start_after,
-            stop_after,
-            ..
-        } = self.options;
-        let does = Behaviour::of(&known.pod, start_after, stop_after);
+        let does = Behaviour::of(&known.pod, &self.options);
         match known.run.advance(&known.pod, &does, now, wall) {
             Step::Show(after) => {
                 let is_fresh = self.show(known, &does).await?;

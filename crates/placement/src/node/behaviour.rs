@@ -5,11 +5,13 @@ use std::time::Duration;
 use windlass_core::Doc;
 use windlass_runtime::parse_duration;
 
+use super::Options;
+
 /// How long the containers of a pod take to be created, such as `2s`.
 pub const START_AFTER: &str = "windlass.dev/start-after";
 /// How long containers run before they are ready, such as `2s`.
 pub const READY_AFTER: &str = "windlass.dev/ready-after";
-/// How long containers run before they exit, such as `1m`.
+/// How long containers run before they exit, such as `1m`, or [`NEVER`].
 pub const EXIT_AFTER: &str = "windlass.dev/exit-after";
 /// The code with which containers exit.
 pub const EXIT_CODE: &str = "windlass.dev/exit-code";
@@ -20,6 +22,12 @@ pub const STOP_AFTER: &str = "windlass.dev/stop-after";
 /// The reason for which containers never start, such as `ImagePullBackOff`.
 pub const NEVER_START: &str = "windlass.dev/never-start";
 
+/// The value of [`EXIT_AFTER`] for containers that run until they are stopped.
+pub const NEVER: &str = "never";
+
+/// The exit code of a process that SIGTERM ended: work that is stopped is not done.
+const TERMINATED: i64 = 143;
+
 /// What the containers of a pod do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Behaviour {
@@ -28,11 +36,13 @@ pub(super) struct Behaviour {
     pub(super) exit_after: Option<Duration>,
     pub(super) exit_code: i64,
     pub(super) stop_after: Duration,
+    /// The code with which containers exit that are stopped in time.
+    pub(super) stop_code: i64,
     pub(super) never_start: Option<String>,
 }
 
 impl Behaviour {
-    pub(super) fn of(pod: &Doc, start_after: Duration, stop_after: Duration) -> Self {
+    pub(super) fn of(pod: &Doc, options: &Options) -> Self {
         let annotations = pod.meta().annotations();
         let duration = |key: &str| {
             let given = annotations.value(key)?;
@@ -45,15 +55,27 @@ impl Behaviour {
         let crashes = annotations.value(CRASH) == Some("true");
         let exit_code = annotations.value(EXIT_CODE);
         let exit_code = exit_code.and_then(|code| code.parse().ok());
+        let exit_after = match annotations.value(EXIT_AFTER) {
+            Some(NEVER) => None,
+            _ => duration(EXIT_AFTER)
+                .or(crashes.then_some(Duration::ZERO))
+                .or_else(|| ends_by_itself(pod).then_some(options.exit_after)),
+        };
         Self {
-            start_after: duration(START_AFTER).unwrap_or(start_after),
+            start_after: duration(START_AFTER).unwrap_or(options.start_after),
             ready_after: duration(READY_AFTER).unwrap_or_else(|| probe_delay(pod)),
-            exit_after: duration(EXIT_AFTER).or(crashes.then_some(Duration::ZERO)),
+            exit_after,
             exit_code: exit_code.unwrap_or(i64::from(crashes)),
-            stop_after: duration(STOP_AFTER).unwrap_or(stop_after),
+            stop_code: if ends_by_itself(pod) { TERMINATED } else { 0 },
+            stop_after: duration(STOP_AFTER).unwrap_or(options.stop_after),
             never_start: annotations.value(NEVER_START).map(str::to_owned),
         }
     }
+}
+
+/// Returns true if the restart policy of a pod says that its containers have work to finish.
+fn ends_by_itself(pod: &Doc) -> bool {
+    matches!(pod.str_at("/spec/restartPolicy"), "Never" | "OnFailure")
 }
 
 /// Probes of readiness succeed the first time.

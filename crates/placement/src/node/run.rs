@@ -257,7 +257,8 @@ impl Run {
                     return Step::Show(Some(left));
                 }
                 // Containers that take longer than they may are killed.
-                let code = if does.stop_after > grace { 137 } else { 0 };
+                let is_killed = does.stop_after > grace;
+                let code = if is_killed { 137 } else { does.stop_code };
                 self.end(Ending::Stopped(code), code, now, wall);
             }
             // Containers that wait to be restarted have ended as they last did.

@@ -257,6 +257,49 @@ async fn pod_without_restarts_ends_as_its_exit_code_says() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn pod_that_is_not_always_restarted_ends_without_an_annotation() {
+    let options = Options::default();
+    let cluster = cluster_with(&options).await;
+    for (name, policy) in [("once", "Never"), ("retried", "OnFailure")] {
+        let job = set(&pod(name, &[]), "/spec/restartPolicy", policy);
+        cluster.create_doc(&job).await;
+        let done = until(&cluster, name, has_phase("Succeeded")).await;
+        let ended = container(&done).at("/state/terminated");
+        let time = |at: &str| ended.str_at(at).parse::<Time>().unwrap();
+        let ran = time("/finishedAt").since(time("/startedAt"));
+        assert_eq!(ran, node::EXIT_AFTER_DEFAULT);
+        assert_eq!(ended.at("/exitCode").as_i64(), Some(0));
+    }
+    cluster.create_doc(&pod("served", &[])).await;
+    let lasting = pod("lasting", &[(node::EXIT_AFTER, node::NEVER)]);
+    let lasting = set(&lasting, "/spec/restartPolicy", "Never");
+    cluster.create_doc(&lasting).await;
+    let failing = pod("failing", &[(node::EXIT_CODE, "3")]);
+    let failing = set(&failing, "/spec/restartPolicy", "Never");
+    cluster.create_doc(&failing).await;
+    let failed = until(&cluster, "failing", has_phase("Failed")).await;
+    assert_eq!(*container(&failed).at("/state/terminated/exitCode"), 3);
+    cluster.pass(Duration::from_secs(3600)).await;
+    for name in ["served", "lasting"] {
+        let running = find(&cluster, name).await;
+        assert!(is_ready(&running), "{name} runs until it is stopped");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn pod_with_work_to_finish_that_is_deleted_has_failed() {
+    let cluster = cluster().await;
+    let job = set(&held(&pod("p", &[])), "/spec/restartPolicy", "Never");
+    let job = cluster.create_doc(&job).await;
+    until(&cluster, "p", is_ready).await;
+    delete(&cluster, "p", None).await;
+    let failed = until(&cluster, "p", has_phase("Failed")).await;
+    assert_eq!(*container(&failed).at("/state/terminated/exitCode"), 143);
+    let_go(&cluster, &job).await;
+    until_gone(&cluster, "p").await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn crashing_pod_is_restarted_with_growing_delays() {
     let cluster = cluster().await;
     cluster
@@ -553,7 +596,8 @@ async fn readiness_gates_and_probes_delay_readiness() {
 #[tokio::test(start_paused = true)]
 async fn pod_that_is_active_for_too_long_fails() {
     let cluster = cluster().await;
-    let job = set(&pod("p", &[]), "/spec/activeDeadlineSeconds", 5);
+    let lasting = pod("p", &[(node::EXIT_AFTER, node::NEVER)]);
+    let job = set(&lasting, "/spec/activeDeadlineSeconds", 5);
     cluster
         .create_doc(&set(&job, "/spec/restartPolicy", "Never"))
         .await;
@@ -725,7 +769,8 @@ async fn closed_readiness_gate_takes_readiness_back() {
 #[tokio::test(start_paused = true)]
 async fn annotation_of_a_running_pod_changes_what_it_does() {
     let cluster = cluster().await;
-    let job = set(&pod("p", &[]), "/spec/restartPolicy", "OnFailure");
+    let lasting = pod("p", &[(node::EXIT_AFTER, node::NEVER)]);
+    let job = set(&lasting, "/spec/restartPolicy", "OnFailure");
     let job = cluster.create_doc(&job).await;
     until(&cluster, "p", is_ready).await;
     cluster.pass(Duration::from_secs(3600)).await;

@@ -316,7 +316,10 @@ pub(crate) fn pod(name: &str, entry: &str) -> Doc {
     };
     doc!({
         "apiVersion": "v1", "kind": "Pod",
-        "metadata": { "namespace": "default", "name": name },
+        "metadata": {
+            "namespace": "default", "name": name,
+            "annotations": { (node::EXIT_AFTER): (node::NEVER) }
+        },
         "spec": {
             "restartPolicy": "Never",
             "containers": [{ "name": "c", "image": "i" }],
