@@ -7,7 +7,7 @@ use windlass_runtime::Manager;
 
 use crate::dynamic_resources::DynamicResources;
 use crate::{
-    claims, deployment, driver, dynamic_resources, garbage_collector, namespace, node,
+    claims, deployment, driver, dynamic_resources, garbage_collector, job, namespace, node,
     pvcprotection, pvprotection, replicaset, replicationcontroller, resourcequota, root_ca,
     scheduler, service_account,
 };
@@ -20,6 +20,8 @@ pub struct Settings {
     pub replicaset: replicaset::Options,
     /// Of Deployments.
     pub deployment: deployment::Options,
+    /// Of Jobs.
+    pub job: job::Options,
     /// Of the garbage collector.
     pub garbage_collector: garbage_collector::Options,
     /// Of namespaces.
@@ -51,6 +53,7 @@ impl Default for Settings {
         Self {
             replicaset: replicaset::Options::default(),
             deployment: deployment::Options::default(),
+            job: job::Options::default(),
             garbage_collector: garbage_collector::Options::default(),
             namespace: namespace::Options::default(),
             service_account: service_account::Options::default(),
@@ -118,6 +121,12 @@ pub const ALL: &[Entry] = &[
         is_default: true,
         pod_spec: PodSpec::Fields(&[]),
         add: |manager, settings| garbage_collector::add_to(manager, &settings.garbage_collector),
+    },
+    Entry {
+        name: job::NAME,
+        is_default: true,
+        pod_spec: PodSpec::Fields(job::POD_SPEC_FIELDS),
+        add: |manager, settings| job::add_to(manager, &settings.job),
     },
     Entry {
         name: namespace::NAME,

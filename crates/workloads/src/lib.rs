@@ -13,6 +13,7 @@
 pub mod deployment;
 mod expectations;
 pub mod garbage_collector;
+pub mod job;
 pub mod namespace;
 mod owned;
 mod pod_control;
@@ -30,7 +31,7 @@ mod slow_start;
 pub use expectations::{EXPECTATIONS_TIMEOUT, Expectations, UidExpectations};
 pub use pod_control::{PodControl, PodControlError, PodPrototype, is_namespace_terminating};
 pub use pods::{
-    DeletionRank, POD_DELETION_COST, POD_SPEC_FIELDS, is_pod_active, is_pod_available,
+    ActiveRank, DeletionRank, POD_DELETION_COST, POD_SPEC_FIELDS, is_pod_active, is_pod_available,
     is_pod_claimed, is_pod_ready, is_pod_terminal, is_pod_terminating, pod_available_in,
 };
 pub use ref_manager::{ClaimError, Claimed, RefManager};

@@ -21,6 +21,11 @@ pub(crate) fn apps_kind(kind: &str, resource: &str) -> ResourceKind {
     ResourceKind::namespaced(GroupVersion::constant("apps", "v1"), kind, resource)
 }
 
+/// A kind of the group `batch`.
+pub(crate) fn batch_kind(kind: &str, resource: &str) -> ResourceKind {
+    ResourceKind::namespaced(GroupVersion::constant("batch", "v1"), kind, resource)
+}
+
 /// A kind of the core group.
 pub(crate) fn core_kind(kind: &str, resource: &str) -> ResourceKind {
     ResourceKind::namespaced(GroupVersion::constant("", "v1"), kind, resource)

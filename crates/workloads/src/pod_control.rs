@@ -204,7 +204,12 @@ impl PodPrototype {
         Self::named(template, reference, &name_prefix(owner.meta().name()))
     }
 
-    fn named(template: &Doc, reference: &OwnerRef, prefix: &str) -> Result<Self, PodControlError> {
+    /// The pods that a template describes, under names with another start.
+    pub(crate) fn named(
+        template: &Doc,
+        reference: &OwnerRef,
+        prefix: &str,
+    ) -> Result<Self, PodControlError> {
         check_reference(reference)?;
         let labels = template.at("/metadata/labels");
         if labels.as_object().is_none_or(Object::is_empty) {

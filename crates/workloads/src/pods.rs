@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use windlass_core::{Doc, Selector, Time, Uid, condition};
 
-pub use rank::{DeletionRank, POD_DELETION_COST};
+pub use rank::{ActiveRank, DeletionRank, POD_DELETION_COST};
 
 /// Whether a pod counts as a replica: it has not ended and is not being deleted.
 #[must_use]

@@ -55,6 +55,42 @@ impl DeletionRank {
     }
 }
 
+/// The place of an active pod in the order in which Jobs delete what is too much: the smallest goes
+/// first.
+///
+/// As [`DeletionRank`], but deletion costs and neighbours do not matter, and times are compared
+/// exactly.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ActiveRank {
+    is_assigned: bool,
+    phase: u8,
+    is_ready: bool,
+    ready_since: Option<Reverse<Time>>,
+    restarts: Reverse<i64>,
+    sidecar_restarts: Reverse<i64>,
+    created: Option<Reverse<Time>>,
+    uid: Uid,
+}
+
+impl ActiveRank {
+    /// The rank of a pod.
+    #[must_use]
+    pub fn of(pod: &Doc) -> Self {
+        let is_ready = is_pod_ready(pod);
+        let since = ready_since(pod).filter(|_| is_ready);
+        Self {
+            is_assigned: !pod.str_at("/spec/nodeName").is_empty(),
+            phase: phase(pod.str_at("/status/phase")),
+            is_ready,
+            ready_since: since.map(Reverse),
+            restarts: Reverse(most_restarts(pod.at("/status/containerStatuses"), |_| true)),
+            sidecar_restarts: Reverse(sidecar_restarts(pod)),
+            created: pod.meta().creation_timestamp().map(Reverse),
+            uid: pod.meta().uid(),
+        }
+    }
+}
+
 fn phase(phase: &str) -> u8 {
     match phase {
         "Unknown" => 1,
