@@ -37,6 +37,7 @@ mod patch;
 mod quantity;
 pub mod quota;
 mod quote;
+mod resource;
 mod revision;
 mod selector;
 mod time;
@@ -61,6 +62,7 @@ pub use patch::{
 };
 pub use quantity::{Quantity, QuantityError, QuantityFormat};
 pub use quote::quote;
+pub use resource::ResourceName;
 pub use revision::{AtRevision, Revision, RevisionError};
 pub use selector::{
     FieldRequirement, FieldSelector, FieldSelectorError, LabelLookup, LabelSelector,

@@ -1,159 +1,158 @@
-//! What stands between a valid request and its object: defaults that follow from other objects,
-//! and refusals because of them.
+//! Admission that the plug-ins cannot do alone: waiting for an account, and charging quotas.
 //!
-//! These are the rules of upstream's default plug-ins, in upstream's order. Those that lean on
-//! controllers are switched with [`Admission`]. What is filled in here belongs to no field manager.
+//! The charge is decided on the newest state of the quota, and again if that changes before it is
+//! stored, so that of two writes that want the last of something one is refused. A write that fails
+//! after all gives back what it was charged for, unless somebody has counted since: then the next
+//! count does.
 
-mod limits;
-mod namespace;
-mod node;
-mod node_restriction;
-mod plugin;
-mod priority;
-mod protection;
-mod quota;
-mod service_account;
-mod signing;
-mod tolerations;
+use std::sync::Arc;
+use std::time::Duration;
 
-pub(crate) use limits::Limited;
-pub(crate) use node_restriction::NodeRule;
-pub(crate) use plugin::Plugin;
-pub(crate) use quota::{Charge, Charged};
-use windlass_core::{Doc, Env};
+use windlass_access::admission::quota::{Bill, refunded};
+pub(crate) use windlass_access::admission::*;
+use windlass_core::{Amounts, Doc, GroupResource, Key};
+use windlass_store::{Change, Entry, Outcome, Resource as Shelf};
 
-use crate::auth::User;
-use crate::registry::Resource;
+use crate::rest::put_checked;
 use crate::status::Status;
-use crate::storage::Storage;
+use crate::storage::{self, Storage};
 
-/// The rules of admission that only make sense where certain controllers run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Admission {
-    /// Pods run as a service account that exists, `default` unless they say, and mount its token.
-    /// Every namespace then needs its `default` service account, which a controller makes; those
-    /// of the first namespaces are there from the start.
-    pub service_accounts: bool,
-    /// New nodes are tainted as not ready. A controller takes the taint away.
-    pub node_taints: bool,
-    /// New persistent volumes and claims get the finalizers that keep them while they are in use.
-    /// Two controllers take them away: without those, nothing that has one can be deleted.
-    pub storage_protection: bool,
-}
+/// The number of times that the `default` account is looked for: a controller makes it after its
+/// namespace.
+const ATTEMPTS: usize = 10;
+const RETRY_INTERVAL: Duration = Duration::from_millis(100);
+const QUOTAS: &str = "resourcequotas";
 
-/// A write that asks to be admitted.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Request<'a> {
-    pub(crate) rules: Admission,
-    pub(crate) resource: &'a Resource,
-    /// Who asks.
-    pub(crate) user: &'a User,
-    /// Empty outside of namespaces.
-    pub(crate) namespace: &'a str,
-    /// The part of the object that is written; empty for the object itself.
-    pub(crate) subresource: &'a str,
-    pub(crate) storage: &'a Storage,
-    pub(crate) env: &'a Env,
-}
+/// What was charged for a write that is not made yet.
+#[derive(Debug, Default)]
+pub(crate) struct Charged(Vec<Item>);
 
-impl Request<'_> {
-    /// The plug-ins that look at the object, in their order.
-    fn plugins(&self) -> impl Iterator<Item = Plugin> {
-        self.resource.needs.admission.iter().copied()
-    }
-
-    /// 403 for a reason given as the end of the sentence.
-    fn forbid(&self, object: &Doc, why: &str) -> Status {
-        let meta = object.meta();
-        let name = match (meta.name(), meta.generate_name()) {
-            ("", "") => "Unknown",
-            ("", base) => base,
-            (name, _) => name,
-        };
-        Status::forbidden(&self.resource.group_resource(), name, why)
-    }
+#[derive(Debug)]
+struct Item {
+    quota: Key,
+    /// The quota as it was with the charge.
+    revision: u64,
+    amounts: Amounts,
 }
 
 /// Waits for what a new object needs and a controller is about to make.
 pub(crate) async fn wait(request: &Request<'_>, object: &Doc) {
-    for plugin in request.plugins() {
-        if plugin == Plugin::ServiceAccount && namespace::check(request, object).is_ok() {
-            service_account::wait(request, object).await;
+    let pause = request.env.jitter(RETRY_INTERVAL, 1.0);
+    for _ in 1..ATTEMPTS {
+        if !lacks_account(request, object) {
+            return;
         }
+        tokio::time::sleep(pause).await;
     }
 }
 
-/// Fills in what follows from other objects, or refuses a new object because of them.
-pub(crate) fn create(request: &Request<'_>, object: Doc) -> Result<Doc, Status> {
-    namespace::check(request, &object)?;
-    node_restriction::check_create(request, &object)?;
-    let mut plugins = request.plugins();
-    plugins.try_fold(object, |object, plugin| plugin.create(request, object))
+/// A write that asks to be admitted, and where the quotas are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Charging<'a> {
+    pub(crate) storage: &'a Storage,
+    pub(crate) request: &'a Request<'a>,
 }
 
-/// Fills in what an update left out, or refuses it because of its author.
-pub(crate) fn update(request: &Request<'_>, object: Doc, old: &Doc) -> Result<Doc, Status> {
-    node_restriction::check_update(request, &object, old)?;
-    let plugins = request.plugins();
-    Ok(plugins.fold(object, |object, plugin| plugin.update(object, old)))
+impl Charging<'_> {
+    /// The quotas of the namespace of the request, by name.
+    fn quotas(&self) -> Vec<Arc<Entry>> {
+        if self.request.namespace.is_empty() {
+            return Vec::new();
+        }
+        let quotas = self.storage.snapshot_of("", QUOTAS);
+        let quotas = quotas.namespace(self.request.namespace, "");
+        quotas.cloned().collect()
+    }
+
+    /// Returns true if a new object will be refused because its name is taken.
+    fn is_taken(&self, object: &Doc) -> bool {
+        let shelf = &self.request.resource.shelf;
+        let key = storage::key(self.request.namespace, object.meta().name());
+        self.storage.get(shelf, &key).is_some()
+    }
+
+    /// Charges the quotas of the namespace for a new object, or for what one has more than before.
+    /// This comes last: what is charged for is refused for no other reason. Nothing is charged for
+    /// a trial, which is refused all the same.
+    pub(crate) async fn charge(
+        &self,
+        object: &Doc,
+        old: Option<&Doc>,
+        is_trial: bool,
+    ) -> Result<Charged, Status> {
+        let mut charged = Charged::default();
+        let quotas = self.quotas();
+        if quotas.is_empty() {
+            return Ok(charged);
+        }
+        let Some(bill) = Bill::new(self.request, object, old) else {
+            return Ok(charged);
+        };
+        let mut due = Vec::new();
+        for entry in &quotas {
+            if bill.charge(entry.doc())?.is_some() {
+                due.push(entry.key.clone());
+            }
+        }
+        if is_trial || (old.is_none() && self.is_taken(object)) {
+            return Ok(charged);
+        }
+        for quota in due {
+            if let Err(status) = charge_to(&bill, &mut charged, quota, self.storage).await {
+                charged.refund(self.storage).await;
+                return Err(status);
+            }
+        }
+        Ok(charged)
+    }
 }
 
-/// Fills in what an update of a part left out, or refuses it because of its author.
-pub(crate) fn update_part(request: &Request<'_>, object: Doc, old: &Doc) -> Result<Doc, Status> {
-    node_restriction::check_update(request, &object, old)?;
-    let plugins = request.plugins();
-    Ok(plugins.fold(object, |object, plugin| {
-        plugin.update_part(request, object, old)
-    }))
-}
-
-/// Refuses a deletion because of its author.
-pub(crate) fn delete(request: &Request<'_>, object: &Doc) -> Result<(), Status> {
-    node_restriction::check_delete(request, object)
-}
-
-/// Refuses an eviction because of its author.
-pub(crate) fn evict(request: &Request<'_>, pod: &Doc) -> Result<(), Status> {
-    node_restriction::check_eviction(request, pod)
-}
-
-/// Refuses a token for a service account because of its author.
-pub(crate) fn token(request: &Request<'_>, account: &str, wanted: &Doc) -> Result<(), Status> {
-    node_restriction::check_token(request, account, wanted)
-}
-
-/// Refuses a valid status, or another part with its own path, because of other objects.
-pub(crate) fn validate_status(request: &Request<'_>, new: &Doc, old: &Doc) -> Result<(), Status> {
-    let mut plugins = request.plugins();
-    plugins.try_for_each(|plugin| plugin.validate_part(request, new, old))
-}
-
-/// Refuses a valid object because of others; `old` is absent for a new object.
-pub(crate) fn validate(
-    request: &Request<'_>,
-    object: &Doc,
-    old: Option<&Doc>,
+/// Charges one quota, as it is when the store comes to it.
+async fn charge_to(
+    bill: &Bill<'_>,
+    charged: &mut Charged,
+    quota: Key,
+    storage: &Storage,
 ) -> Result<(), Status> {
-    let mut plugins = request.plugins();
-    plugins.try_for_each(|plugin| plugin.validate(request, object, old))
+    let decide = |current: Option<&Arc<Entry>>| {
+        let Some(current) = current else {
+            return Ok((Change::Keep, None));
+        };
+        Ok(match bill.charge(current.doc())? {
+            Some((with_charge, more)) => (put_checked(with_charge)?, Some(more)),
+            None => (Change::Keep, None),
+        })
+    };
+    let shelf = Shelf::new("", QUOTAS);
+    let outcome = storage.settle((&shelf, &quota), decide).await;
+    let modified = || Status::modified(&GroupResource::new("", QUOTAS), quota.name());
+    let settled = outcome.map_err(|error| storage::unsettled(error, modified))?;
+    if let (Outcome::Updated { entry, .. }, Some(amounts)) = settled {
+        charged.0.push(Item {
+            quota,
+            revision: entry.revision,
+            amounts,
+        });
+    }
+    Ok(())
 }
 
-/// Charges the quotas of a namespace for a valid object, which is to be made, or to replace another
-/// one. This comes last: what is charged for is refused for no other reason.
-pub(crate) async fn charge(
-    request: &Request<'_>,
-    object: &Doc,
-    old: Option<&Doc>,
-    is_trial: bool,
-) -> Result<Charged, Status> {
-    quota::charge(request, object, old, is_trial).await
-}
-
-/// Returns true if a change can make an object count for more than before. The main path is that of
-/// the whole object.
-pub(crate) fn is_charged_for(request: &Request<'_>, is_main: bool, new: &Doc, old: &Doc) -> bool {
-    request.plugins().any(|plugin| match plugin {
-        Plugin::ResourceQuota(charge) => charge.is_due(is_main, new, old),
-        _ => false,
-    })
+impl Charged {
+    /// Gives back what was charged for a write that was not made.
+    pub(crate) async fn refund(self, storage: &Storage) {
+        let shelf = Shelf::new("", QUOTAS);
+        for charge in self.0 {
+            let decide = |current: Option<&Arc<Entry>>| {
+                let current = current.filter(|it| it.revision == charge.revision);
+                let change = current.map_or(Change::Keep, |current| {
+                    Change::put(refunded(current.doc(), &charge.amounts))
+                });
+                Ok((change, ()))
+            };
+            let outcome = storage.settle((&shelf, &charge.quota), decide).await;
+            if outcome.is_err() {
+                tracing::warn!(quota = %charge.quota, "a charge stays until the next count");
+            }
+        }
+    }
 }

@@ -137,7 +137,7 @@ impl Assigning<'_> {
 
     /// Ports with ports of the nodes. Two with one number but different protocols share one.
     fn ports(&mut self, service: Doc) -> Result<Doc, Status> {
-        let is_served = wants_node_ports(&service);
+        let is_served = windlass_rules::kinds::wants_node_ports(&service);
         let ports = service.at("/spec/ports").items();
         let mut given: Vec<(i64, i64)> = Vec::new();
         let mut assigned = Vec::with_capacity(ports.len());
@@ -186,14 +186,5 @@ impl Assigning<'_> {
             self.errors
                 .invalid(&path, asked, "provided port is already allocated");
         }
-    }
-}
-
-/// Whether the ports of a service have ports of the nodes.
-pub(crate) fn wants_node_ports(service: &Doc) -> bool {
-    match service.str_at("/spec/type") {
-        "NodePort" => true,
-        "LoadBalancer" => *service.at("/spec/allocateLoadBalancerNodePorts") != false,
-        _ => false,
     }
 }

@@ -29,7 +29,7 @@ type First = (&'static str, &'static str, &'static str, Doc);
 pub(crate) async fn run(server: &Server) -> Result<(), Status> {
     let mut all = essentials();
     all.extend(priority_classes());
-    let rules = auth::bootstrap_objects().into_iter();
+    let rules = auth::first_roles().into_iter();
     all.extend(rules.map(|(plural, object)| (RBAC, "v1", plural, object)));
     all.extend(local::objects(&server.inner().registry.table()));
     if server.inner().admission.service_accounts {

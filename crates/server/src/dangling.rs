@@ -1,7 +1,6 @@
 //! After a change of flow schemas or priority levels: they take effect, and flow schemas are told
 //! whether the priority level that they name exists.
 
-use http::StatusCode;
 use tokio::task::JoinSet;
 use windlass_core::{Doc, doc};
 
@@ -39,7 +38,7 @@ pub(crate) async fn tell(server: Server) {
 
 /// Whether a flow schema was deleted, or made anew, meanwhile.
 fn is_overtaken(status: &Status) -> bool {
-    matches!(status.code(), StatusCode::NOT_FOUND | StatusCode::CONFLICT)
+    matches!(status.code(), 404 | 409)
 }
 
 /// What is to be said of a flow schema, unless it was said before.

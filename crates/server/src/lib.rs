@@ -35,18 +35,16 @@
 mod admission;
 mod allocate;
 mod audit;
-mod auth;
 mod body;
 mod bootstrap;
 mod certs;
 mod compress;
 mod crd;
+mod credentials;
 mod dangling;
 mod discovery;
-mod field;
 mod flow;
 mod health;
-mod kinds;
 mod kubeconfig;
 mod listen;
 mod metrics;
@@ -61,15 +59,11 @@ mod request;
 mod respond;
 mod rest;
 mod server;
-mod status;
 mod storage;
-mod table;
 mod tls;
 mod work;
 
-pub use admission::Admission;
 pub use audit::AuditOptions;
-pub use auth::{SignerError, User};
 pub use body::{Body, Content, DocList};
 pub use certs::{CertificateError, Certificates, Identity};
 pub use kubeconfig::kubeconfig;
@@ -80,4 +74,10 @@ pub use private_file::{
 };
 pub use rest::{DocWatch, Given, WatchDocs, WatchEvent};
 pub use server::{InProcess, Server, ServerError, ServerOptions};
-pub use status::Status;
+pub use windlass_access::User;
+pub use windlass_access::admission::Admission;
+pub use windlass_access::token::SignerError;
+pub use windlass_rules::status::Status;
+
+use windlass_access as auth;
+use windlass_rules::{field, status, table};

@@ -10,11 +10,6 @@
 //! nothing about a kind, and leave its validation to the server. Deliberately absent: more of it,
 //! and the protobuf form of the documents.
 
-mod built_in;
-mod custom;
-mod descriptions;
-mod operations;
-
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,12 +19,12 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use parking_lot::Mutex;
 use windlass_core::{Doc, Object, Str, doc};
 
-use self::descriptions::Descriptions;
 use crate::body::Body;
 use crate::discovery;
 use crate::query::Query;
 use crate::registry::{Group, Resource, Table, Version};
 use crate::respond;
+use windlass_schema::openapi::{Descriptions, build};
 
 const JSON: &str = "application/json";
 
@@ -49,12 +44,6 @@ struct Known {
 struct Document {
     bytes: Bytes,
     hash: String,
-}
-
-/// The schemas of a document, and what is said about them.
-struct Schemas<'a> {
-    by_name: BTreeMap<String, Doc>,
-    descriptions: &'a Descriptions,
 }
 
 /// Descriptions, unpacked by the first document that has to be built.
@@ -201,38 +190,4 @@ fn answer(path: &str, query: &Query, headers: &HeaderMap, document: &Document) -
     };
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(caching));
     response
-}
-
-fn build(rows: &[Arc<Resource>], descriptions: &Descriptions) -> Doc {
-    let mut schemas = Schemas {
-        by_name: BTreeMap::new(),
-        descriptions,
-    };
-    let mut paths: Vec<(Str, Doc)> = Vec::new();
-    for row in rows {
-        let names = match &row.custom {
-            Some(custom) => custom::add(row, custom, &mut schemas),
-            None => built_in::add_kind(&row.gvk, &mut schemas),
-        };
-        for sub in &row.subresources {
-            built_in::add_kind(&sub.gvk, &mut schemas);
-        }
-        paths.extend(operations::paths(row, names.as_deref()));
-    }
-    let schemas: Vec<(Str, Doc)> = schemas
-        .by_name
-        .into_iter()
-        .map(|(name, schema)| (Str::new(&name), schema))
-        .collect();
-    doc!({
-        "openapi": "3.0.0",
-        "info": { "title": "Kubernetes", "version": "1.36" },
-        "paths": (Object::new(paths)),
-        "components": { "schemas": (Object::new(schemas)) }
-    })
-}
-
-/// A reference to a schema.
-fn reference(name: &str) -> Doc {
-    doc!({ "$ref": (format!("#/components/schemas/{name}")) })
 }

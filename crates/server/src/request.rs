@@ -1,27 +1,15 @@
 //! What a request asks for, read from its method, path and query.
 
-use std::fmt;
-
-use http::Method;
+use http::{HeaderMap, Method, header};
 
 use crate::query::Query;
 use crate::status::Status;
+use windlass_access::Attributes;
+pub(crate) use windlass_access::percent_decode;
+pub(crate) use windlass_schema::resource::Verb;
 
 /// At most so many path segments are looked at; the longest meaningful path has nine.
 const SEGMENTS_LIMIT: usize = 32;
-
-/// What is to be done to a resource.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Verb {
-    Create,
-    Delete,
-    DeleteCollection,
-    Get,
-    List,
-    Patch,
-    Update,
-    Watch,
-}
 
 /// A request as routing and authorization see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,33 +32,6 @@ pub(crate) struct ResourcePath {
     pub(crate) name: String,
     pub(crate) subresource: String,
     pub(crate) verb: Option<Verb>,
-}
-
-impl Verb {
-    /// The word that roles and discovery use.
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Create => "create",
-            Self::Delete => "delete",
-            Self::DeleteCollection => "deletecollection",
-            Self::Get => "get",
-            Self::List => "list",
-            Self::Patch => "patch",
-            Self::Update => "update",
-            Self::Watch => "watch",
-        }
-    }
-
-    /// Whether the verb leaves everything as it is.
-    pub(crate) fn is_read(self) -> bool {
-        matches!(self, Self::Get | Self::List | Self::Watch)
-    }
-}
-
-impl fmt::Display for Verb {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
 }
 
 impl Target {
@@ -96,6 +57,30 @@ impl Target {
         };
         check_dots(&parts, resource.as_ref())?;
         Ok(resource.map_or_else(page, Self::Resource))
+    }
+}
+
+impl From<&Target> for Attributes {
+    /// What a request wants to do.
+    fn from(target: &Target) -> Self {
+        match target {
+            Target::Path { path, verb } => {
+                let verb = if verb == "head" { "get" } else { verb };
+                Self {
+                    verb: verb.to_owned(),
+                    path: Some(percent_decode(path, false).unwrap_or_else(|| path.clone())),
+                    ..Self::default()
+                }
+            }
+            Target::Resource(path) => Self {
+                verb: path.verb.map_or("", Verb::as_str).to_owned(),
+                group: path.group.clone(),
+                resource: Attributes::join(&path.resource, &path.subresource),
+                namespace: path.namespace.clone(),
+                name: path.name.clone(),
+                ..Self::default()
+            },
+        }
     }
 }
 
@@ -197,27 +182,21 @@ fn segments(path: &str) -> Result<Vec<String>, Status> {
     Ok(segments)
 }
 
-/// Decodes `%xx`, and `+` to a space where forms are read. `None` for what is not UTF-8.
-pub(crate) fn percent_decode(text: &str, is_form: bool) -> Option<String> {
-    if !text.contains(['%', '+']) {
-        return Some(text.to_owned());
-    }
-    let mut bytes = text.bytes();
-    let mut decoded = Vec::with_capacity(text.len());
-    while let Some(byte) = bytes.next() {
-        decoded.push(match byte {
-            b'%' => hex(bytes.next()?)? << 4 | hex(bytes.next()?)?,
-            b'+' if is_form => b' ',
-            other => other,
-        });
-    }
-    String::from_utf8(decoded).ok()
+/// The bearer token of a request.
+pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, token) = value.trim().split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-fn hex(digit: u8) -> Option<u8> {
-    char::from(digit)
-        .to_digit(16)
-        .and_then(|value| u8::try_from(value).ok())
+/// The headers that name a user to impersonate.
+pub(crate) fn impersonation(headers: &HeaderMap) -> Vec<(&str, &[u8])> {
+    let named = headers
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_bytes()));
+    named
+        .filter(|(name, _)| name.starts_with("impersonate-"))
+        .collect()
 }
 
 #[cfg(test)]

@@ -40,13 +40,15 @@ pub(crate) fn json(code: StatusCode, doc: &Doc, pretty: bool) -> Response<Body> 
 
 /// A refusal.
 pub(crate) fn status(status: &Status) -> Response<Body> {
-    let mut response = json(status.code(), &status.to_doc(), false);
+    let code = StatusCode::from_u16(status.code())
+        .expect("invariant: a `Status` has one of the codes that its constructors name");
+    let mut response = json(code, &status.to_doc(), false);
     if let Some(after) = status.retry_after() {
         response
             .headers_mut()
             .insert(header::RETRY_AFTER, after.as_secs().into());
     }
-    if status.code() == StatusCode::FORBIDDEN {
+    if code == StatusCode::FORBIDDEN {
         let nosniff = HeaderValue::from_static("nosniff");
         response
             .headers_mut()

@@ -34,10 +34,9 @@ pub(crate) use watch::{WatchBody, WatchSlots};
 pub(crate) use apply::apply_status;
 pub(crate) use create::{create_at_start, import, set_at_start};
 pub(crate) use delete::delete_for_server;
-pub(crate) use metadata::{annotations as validate_annotations, labels as validate_labels};
-pub(crate) use object::{cut, edit_metadata, put};
 pub(crate) use operation::Operation;
 pub(crate) use size::put as put_checked;
+pub(crate) use windlass_rules::edit::put;
 
 use crate::auth::{self, User};
 use crate::body::Body;
@@ -286,7 +285,7 @@ impl Call {
         let mut path = self.path.clone();
         path.verb = Some(verb);
         let target = crate::request::Target::Resource(path);
-        let wanted = auth::Attributes::of(&target);
+        let wanted = auth::Attributes::from(&target);
         auth::check(&self.user, &wanted, &self.server.inner().storage)
     }
 }

@@ -22,8 +22,8 @@ use windlass_store::{Durability, EncryptionKeys, OpenError, Store, StoreOptions}
 use crate::admission::Admission;
 use crate::allocate::Allocator;
 use crate::audit::{self, Audit, AuditOptions};
-use crate::auth::{self, Attributes, Authenticator, Signer, User};
 use crate::body::{self, Arriving, Body, BodyIntake};
+use crate::credentials;
 use crate::flow::Flow;
 use crate::listen::Peer;
 use crate::metrics::{Labels, Metrics};
@@ -32,12 +32,14 @@ use crate::pages::Pages;
 use crate::parsers::Parsers;
 use crate::query::Query;
 use crate::registry::Registry;
-use crate::request::{Target, Verb};
+use crate::request::{Target, Verb, bearer, impersonation};
 use crate::rest::{self, Call, Given, WatchSlots};
 use crate::status::Status;
 use crate::storage::Storage;
 use crate::work::{self, APART_BODY_BYTES, WorkPool};
 use crate::{bootstrap, crd, discovery, health, private_file, respond};
+use windlass_access::token::Signer;
+use windlass_access::{self as auth, Attributes, Authenticator, User};
 
 /// How long a request may take, watches not counted.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
@@ -80,7 +82,7 @@ pub enum ServerError {
     Store(#[from] OpenError),
     /// The key for service account tokens could not be had.
     #[error("cannot sign service account tokens")]
-    Signer(#[from] crate::auth::SignerError),
+    Signer(#[from] windlass_access::token::SignerError),
     /// The token of the administrator could not be read or kept.
     #[error("cannot keep the token of the administrator")]
     Token(#[source] std::io::Error),
@@ -162,13 +164,13 @@ impl Keys {
     fn of(options: &ServerOptions) -> Result<Self, ServerError> {
         let env = &options.env;
         let (signer, is_signer_made) = match &options.data {
-            Some(dir) => Signer::in_directory(dir, env)?,
+            Some(dir) => credentials::signer(dir, env)?,
             None => (Signer::in_memory(env)?, false),
         };
         let admin_token = match (&options.admin_token, &options.data) {
             (Some(token), _) => token.clone(),
-            (None, Some(dir)) => auth::admin_token(dir, env).map_err(ServerError::Token)?,
-            (None, None) => auth::fresh_token(env),
+            (None, Some(dir)) => credentials::admin_token(dir, env).map_err(ServerError::Token)?,
+            (None, None) => credentials::fresh_token(env),
         };
         Ok(Self {
             signer,
@@ -278,7 +280,7 @@ impl Server {
             .as_deref()
             .filter(|_| is_known && is_signer_made)
         {
-            Signer::warn_of_new_key(dir);
+            credentials::warn_of_new_signer(dir);
         }
         let audit = options.open_audit()?;
         let (store, env) = (store?, options.env);
@@ -440,14 +442,20 @@ impl Server {
         *labels = Labels::of(&target, self.knows(&target), is_dry_run);
         let user = match parts.extensions.get::<User>() {
             Some(user) => user.clone(),
-            None => self.0.authenticator.user(&parts.headers, &self.0.storage)?,
+            None => {
+                let bearer = bearer(&parts.headers);
+                self.0.authenticator.user(bearer, &self.0.storage)?
+            }
         };
         if let Some(peer) = parts.extensions.get::<Arc<Peer>>() {
             peer.authenticated(&user);
         }
         audit::received(&parts, &user);
-        let wanted = Attributes::of(&target).selecting(query.get("fieldSelector"));
-        let user = auth::effective_user(user, &parts.headers, &wanted, &self.0.storage)?;
+        let wanted = Attributes::from(&target).selecting(query.get("fieldSelector"));
+        let user = {
+            let headers = impersonation(&parts.headers);
+            auth::effective_user(user, &headers, &wanted, &self.0.storage)?
+        };
         audit::acts_as(&parts, &user);
         let allowed = auth::check(&user, &wanted, &self.0.storage);
         audit::decided(&parts, &user, allowed.is_ok());

@@ -1,5 +1,6 @@
 //! The store, asked by group, resource and name.
 
+mod index;
 mod queue;
 mod settle;
 
@@ -10,18 +11,20 @@ use parking_lot::Mutex;
 use windlass_core::{Doc, Key};
 use windlass_store::{Resource as Shelf, Snapshot, Store, WriteError};
 
-use crate::auth::{GrantIndex, PodIndex};
 use crate::status::Status;
+use index::Index;
 use queue::WriteQueue;
 pub(crate) use settle::{Decided, Unsettled};
+use windlass_access::{Grant, GrantTable, Objects, PodTable, ROLES_GROUP, User};
+use windlass_rules::reader::Reader;
 
 /// The store with the look-ups that authentication, authorization and admission need.
 #[derive(Clone, Debug)]
 pub(crate) struct Storage {
     store: Store,
-    grants: Arc<GrantIndex>,
+    grants: Arc<Index<GrantTable, 2>>,
     queue: Arc<WriteQueue>,
-    pods: Arc<PodIndex>,
+    pods: Arc<Index<PodTable, 1>>,
     /// The trouble that was logged last.
     logged: Arc<Mutex<Option<String>>>,
 }
@@ -35,16 +38,6 @@ impl Storage {
             pods: Arc::default(),
             logged: Arc::default(),
         }
-    }
-
-    /// The role bindings by subject.
-    pub(crate) fn grants(&self) -> &GrantIndex {
-        &self.grants
-    }
-
-    /// The pods by node.
-    pub(crate) fn pods(&self) -> &PodIndex {
-        &self.pods
     }
 
     /// The reason why the store takes no objects, if it takes none.
@@ -103,6 +96,36 @@ impl Storage {
     /// All objects of a resource as they are now.
     pub(crate) fn snapshot_of(&self, group: &str, resource: &str) -> Snapshot {
         self.store.snapshot(&Shelf::new(group, resource))
+    }
+}
+
+impl Reader for Storage {
+    fn find(&self, group: &str, resource: &str, namespace: &str, name: &str) -> Option<Doc> {
+        Self::find(self, group, resource, namespace, name)
+    }
+}
+
+impl Objects for Storage {
+    fn list(&self, group: &str, resource: &str, namespace: &str) -> Vec<Doc> {
+        let all = self.snapshot_of(group, resource);
+        match namespace {
+            "" => all.iter().map(|entry| entry.doc().clone()).collect(),
+            namespace => all
+                .namespace(namespace, "")
+                .map(|entry| entry.doc().clone())
+                .collect(),
+        }
+    }
+
+    fn grants(&self, user: &User, namespace: &str) -> Vec<Grant> {
+        let now = ["clusterrolebindings", "rolebindings"]
+            .map(|resource| self.snapshot_of(ROLES_GROUP, resource));
+        self.grants.read(now, |grants| grants.find(user, namespace))
+    }
+
+    fn pods_on(&self, node: &str, namespace: &str) -> Vec<Doc> {
+        let now = [self.snapshot_of("", "pods")];
+        self.pods.read(now, |pods| pods.on(node, namespace))
     }
 }
 

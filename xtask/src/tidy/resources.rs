@@ -22,7 +22,7 @@ const ROWS_MIN: usize = 50;
 /// Files in which such a word is compared, and the reason why it is no kind that is recognized.
 const EXEMPT: &[(&str, &str)] = &[
     (
-        "auth/node.rs",
+        "access/src/node.rs",
         "an authorizer sees the names of a request, before it is known whether they are served",
     ),
     (

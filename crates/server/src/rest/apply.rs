@@ -17,7 +17,8 @@ use crate::negotiate;
 use crate::query::{self, FieldValidation};
 use crate::request::Verb;
 use crate::respond;
-use crate::status::{Cause, Status};
+use windlass_rules::field::Cause;
+use windlass_rules::status::Status;
 
 pub(super) const APPLY_PATCH: &str = "application/apply-patch+yaml";
 

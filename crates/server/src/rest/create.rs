@@ -15,13 +15,13 @@ use super::{Call, metadata, object, pod, write_failed};
 use crate::auth::User;
 use crate::body::Body;
 use crate::field::FieldErrors;
-use crate::kinds::edit;
 use crate::registry::{Creation, Generation, Resource};
 use crate::respond;
 use crate::server::Server;
 use crate::status::Status;
 use crate::storage;
 use crate::work;
+use windlass_rules::edit::edit;
 
 /// Metadata that only the server sets, dropped from what clients send.
 const SYSTEM_METADATA: &[&str] = &[
@@ -41,7 +41,7 @@ pub(super) async fn create(call: &Call) -> Result<Response<Body>, Status> {
         Creation::Stored => {}
         Creation::Binding => return pod::bind_named(call, &object).await,
         Creation::Review(review) => {
-            let answer = review.answer(&call.operation(), &object)?;
+            let answer = call.operation().reviewer().answer(review, &object)?;
             return call.answer(StatusCode::CREATED, &answer);
         }
     }

@@ -125,9 +125,7 @@ pub(crate) async fn delete_for_server(
         ..DeleteOptions::default()
     };
     match delete_one(&operation, &options).await {
-        Err(status) if !matches!(status.code(), StatusCode::NOT_FOUND | StatusCode::CONFLICT) => {
-            Err(status)
-        }
+        Err(status) if !matches!(status.code(), 404 | 409) => Err(status),
         _ => Ok(()),
     }
 }

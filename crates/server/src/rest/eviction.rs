@@ -13,8 +13,9 @@ use super::{Call, object, pod, size};
 use crate::body::Body;
 use crate::field::{FieldErrors, FieldPath};
 use crate::query::{self, FieldValidation};
-use crate::status::{Cause, Status};
 use crate::storage;
+use windlass_rules::field::Cause;
+use windlass_rules::status::Status;
 
 const EVICTION: Gvk = Gvk::constant("policy", "v1", "Eviction");
 /// Upstream's retries of an eviction that lost against other writes, and the time between them.

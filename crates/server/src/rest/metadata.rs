@@ -6,6 +6,7 @@ use windlass_core::{Doc, GroupVersion, names};
 
 use crate::field::{FieldErrors, FieldPath};
 use crate::registry::{NameRule, Resource};
+use windlass_rules::labels::{annotations, labels};
 
 /// Finalizers without a domain that are known to everybody.
 const STANDARD_FINALIZERS: &[&str] = &["kubernetes", "orphan", "foregroundDeletion"];
@@ -94,31 +95,6 @@ fn name_messages(rule: NameRule, name: &str) -> Vec<String> {
         NameRule::Subdomain => names::dns1123_subdomain(name),
         NameRule::Label => names::dns1123_label(name),
         NameRule::PathSegment => names::path_segment(name),
-    }
-}
-
-/// Finds what is wrong with a map of labels.
-pub(crate) fn labels(path: &FieldPath, labels: &Doc, errors: &mut FieldErrors) {
-    for (key, value) in labels.as_object().into_iter().flat_map(|map| map.iter()) {
-        errors.invalid_each(path, key, names::qualified_name(key));
-        let value = value.as_str().unwrap_or_default();
-        errors.invalid_each(path, value, names::label_value(value));
-    }
-}
-
-/// Finds what is wrong with a map of annotations.
-pub(crate) fn annotations(path: &FieldPath, annotations: &Doc, errors: &mut FieldErrors) {
-    let mut bytes = 0;
-    for (key, value) in annotations
-        .as_object()
-        .into_iter()
-        .flat_map(|map| map.iter())
-    {
-        errors.invalid_each(path, key, names::annotation_key(key));
-        bytes += key.len() + value.as_str().unwrap_or_default().len();
-    }
-    if bytes > names::ANNOTATIONS_BYTES_MAX {
-        errors.too_long(path, names::ANNOTATIONS_BYTES_MAX);
     }
 }
 

@@ -10,6 +10,7 @@ use crate::negotiate::{self, Content};
 use crate::query::FieldValidation;
 use crate::status::Status;
 use crate::work;
+pub(super) use windlass_rules::edit::{cut, edit_metadata, put};
 
 /// The object in a request body, and warnings about it.
 pub(super) fn decode(
@@ -265,16 +266,6 @@ pub(super) fn check_type(doc: &Doc, gvk: &Gvk) -> Result<Doc, Status> {
         .into())
 }
 
-/// An object with its metadata changed.
-pub(crate) fn edit_metadata(doc: &Doc, edit: impl FnOnce(Object) -> Object) -> Doc {
-    let metadata = doc.get("metadata").and_then(Doc::as_object).cloned();
-    let metadata = edit(metadata.unwrap_or_else(Object::empty));
-    match doc.as_object() {
-        Some(object) => object.with("metadata", metadata.into()).into(),
-        None => doc.clone(),
-    }
-}
-
 /// A field of the metadata taken over from another object, absent if it is absent there.
 pub(super) fn keep_metadata(metadata: &Object, key: &str, old: &Doc) -> Object {
     match old.at("/metadata").get(key) {
@@ -292,17 +283,6 @@ pub(crate) fn keep_field(doc: &Doc, key: &str, old: &Doc) -> Doc {
         Some(value) => object.with(key, value.clone()).into(),
         None => object.without(key).into(),
     }
-}
-
-/// A document with a value set at a pointer, or as it was if the way there is blocked: validation
-/// speaks about what stands in the way.
-pub(crate) fn put(doc: Doc, pointer: &str, value: impl Into<Doc>) -> Doc {
-    doc.with(pointer, value).unwrap_or(doc)
-}
-
-/// A document without the value at a pointer.
-pub(crate) fn cut(doc: Doc, pointer: &str) -> Doc {
-    doc.without(pointer).unwrap_or(doc)
 }
 
 #[cfg(test)]

@@ -71,8 +71,20 @@ impl<'a> Operation<'a> {
             user: self.user,
             namespace: self.namespace,
             subresource: self.subresource,
-            storage: &inner.storage,
+            objects: &inner.storage,
             env: &inner.env,
+        }
+    }
+
+    /// The operation as reviews see it.
+    pub(super) fn reviewer(&self) -> auth::Reviewer<'a> {
+        let inner = self.server.inner();
+        auth::Reviewer {
+            authenticator: &inner.authenticator,
+            objects: &inner.storage,
+            user: self.user,
+            namespace: self.namespace,
+            now: inner.env.now(),
         }
     }
 

@@ -4,10 +4,10 @@ use http::{Response, StatusCode};
 use windlass_core::{Doc, Gvk};
 
 use super::{Call, object};
-use crate::auth::{Claims, ISSUER};
 use crate::body::Body;
 use crate::field::{FieldErrors, FieldPath};
 use crate::status::Status;
+use windlass_access::token::{Claims, ISSUER};
 
 const REQUEST: Gvk = Gvk::constant("authentication.k8s.io", "v1", "TokenRequest");
 const SECONDS_DEFAULT: i64 = 3600;

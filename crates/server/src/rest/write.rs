@@ -19,7 +19,7 @@ use super::fields::{self, Author};
 use super::operation::Operation;
 use super::size::{self, Growth, Measure};
 use super::{create, update};
-use crate::admission::{self, Charged};
+use crate::admission::{self, Charged, Charging};
 use crate::allocate::Turn;
 use crate::status::Status;
 use crate::storage::Decided;
@@ -217,7 +217,7 @@ impl Write<'_> {
             let charged = self.charge(&object, None).await?;
             let outcome = self.insert(&object).await;
             // After any other error the object may be there.
-            if matches!(&outcome, Err(status) if status.code().is_client_error()) {
+            if matches!(&outcome, Err(status) if (400..500).contains(&status.code())) {
                 charged.refund(self.operation.storage()).await;
             }
             match outcome {
@@ -375,7 +375,12 @@ impl Write<'_> {
         let is_due = self.part.takes(Step::ChargeQuota)
             && old.is_none_or(|old| admission::is_charged_for(&request, is_main, object, old));
         match is_due {
-            true => admission::charge(&request, object, old, self.dry_run).await,
+            true => {
+                let storage = self.operation.storage();
+                let request = &request;
+                let charging = Charging { storage, request };
+                charging.charge(object, old, self.dry_run).await
+            }
             false => Ok(Charged::default()),
         }
     }

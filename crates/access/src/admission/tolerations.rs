@@ -1,0 +1,32 @@
+//! How long a pod tolerates a node that does not answer, unless it says.
+
+use windlass_core::{Doc, doc};
+
+use windlass_rules::edit::put;
+
+const SECONDS: i64 = 300;
+const TAINTS: [&str; 2] = [
+    "node.kubernetes.io/not-ready",
+    "node.kubernetes.io/unreachable",
+];
+
+pub(super) fn admit(pod: Doc) -> Doc {
+    let mut tolerations = pod.at("/spec/tolerations").items().to_vec();
+    let before = tolerations.len();
+    for key in TAINTS {
+        let covers = |toleration: &Doc| {
+            matches!(toleration.str_at("/key"), known if known == key || known.is_empty())
+                && matches!(toleration.str_at("/effect"), "NoExecute" | "")
+        };
+        if !tolerations[..before].iter().any(covers) {
+            tolerations.push(doc!({
+                "key": key, "operator": "Exists", "effect": "NoExecute",
+                "tolerationSeconds": SECONDS
+            }));
+        }
+    }
+    if tolerations.len() == before {
+        return pod;
+    }
+    put(pod, "/spec/tolerations", tolerations)
+}

@@ -1,0 +1,220 @@
+//! Tokens of service accounts: signed statements (JWT, ES256) that name an account.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
+use ring::rand::SystemRandom;
+use ring::signature::{
+    ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _,
+    UnparsedPublicKey,
+};
+use windlass_core::{Doc, Env, ParseOptions, doc};
+
+use crate::user::User;
+use windlass_rules::reader::Reader;
+
+/// Who issues the tokens, and whom they are for unless the request says otherwise.
+pub const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
+
+/// A token is a few hundred bytes; what is longer than this was not issued here.
+const TOKEN_BYTES_LIMIT: usize = 16 << 10;
+
+/// Signs and checks tokens.
+#[derive(Clone)]
+pub struct Signer {
+    key: Arc<EcdsaKeyPair>,
+    env: Env,
+}
+
+/// What a token says.
+#[derive(Clone, Debug)]
+pub struct Claims {
+    /// The namespace of the account.
+    pub namespace: String,
+    /// The name of the account.
+    pub name: String,
+    /// The uid of the account.
+    pub uid: String,
+    /// The audiences that may take the token.
+    pub audiences: Vec<String>,
+    /// The lifetime.
+    pub seconds: i64,
+    /// The kind in lower case, name and uid of an object whose end is the end of the token.
+    pub bound_to: Option<(String, String, String)>,
+}
+
+/// The signing key could not be had.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SignerError {
+    /// The key on disk is not one.
+    #[error("service account key is damaged")]
+    Damaged,
+    /// The key file could not be read or written.
+    #[error("cannot use the service account key")]
+    File(#[from] std::io::Error),
+}
+
+impl Signer {
+    /// A signer whose tokens are good as long as the process lives.
+    pub fn in_memory(env: &Env) -> Result<Self, SignerError> {
+        Self::from_pkcs8(&generate()?, env)
+    }
+
+    /// The signer with a key in PKCS #8.
+    pub fn from_pkcs8(pkcs8: &[u8], env: &Env) -> Result<Self, SignerError> {
+        let random = SystemRandom::new();
+        let key = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, pkcs8, &random)
+            .map_err(|_| SignerError::Damaged)?;
+        Ok(Self {
+            key: Arc::new(key),
+            env: env.clone(),
+        })
+    }
+
+    /// A signed token and the moment it ends.
+    pub fn sign(&self, claims: &Claims) -> Option<(String, windlass_core::Time)> {
+        let now = self.env.now().unix();
+        let end = now.saturating_add(claims.seconds);
+        let account = doc!({ "name": (&claims.name), "uid": (&claims.uid) });
+        let mut inside = doc!({ "namespace": (&claims.namespace), "serviceaccount": account });
+        if let Some((kind, name, uid)) = &claims.bound_to {
+            let bound = doc!({ "name": name, "uid": uid });
+            inside = inside.with(&format!("/{kind}"), bound).ok()?;
+        }
+        let audiences: Vec<Doc> = claims.audiences.iter().map(Doc::from).collect();
+        let subject = format!("system:serviceaccount:{}:{}", claims.namespace, claims.name);
+        let payload = doc!({
+            "iss": ISSUER, "sub": subject, "aud": audiences, "iat": now, "nbf": now, "exp": end,
+            "jti": (self.env.uid().as_str()), "kubernetes.io": inside
+        });
+        let header = doc!({ "alg": "ES256", "typ": "JWT" });
+        let text = format!(
+            "{}.{}",
+            BASE64.encode(header.to_json()),
+            BASE64.encode(payload.to_json())
+        );
+        let signature = self.key.sign(&SystemRandom::new(), text.as_bytes()).ok()?;
+        let token = format!("{text}.{}", BASE64.encode(signature.as_ref()));
+        Some((token, windlass_core::Time::from_unix(end)))
+    }
+
+    /// The account a token names, if it was signed here, is in time, and the account and what
+    /// the token is bound to still exist.
+    pub fn verify(&self, token: &str, objects: &dyn Reader) -> Option<User> {
+        let payload = self.payload(token)?;
+        let now = self.env.now().unix();
+        let is_in_time = payload.at("/exp").as_i64()? > now && payload.at("/nbf").as_i64()? <= now;
+        let audience = payload
+            .at("/aud")
+            .items()
+            .iter()
+            .any(|audience| *audience == ISSUER);
+        if !is_in_time || !audience || payload.str_at("/iss") != ISSUER {
+            return None;
+        }
+        let inside = payload.get("kubernetes.io")?;
+        let (namespace, account) = (inside.str_at("/namespace"), inside.get("serviceaccount")?);
+        let exists = |resource: &str, place: &str, named: &Doc| {
+            let found = objects.find("", resource, place, named.str_at("/name"));
+            found.is_some_and(|found| found.meta().uid_str() == named.str_at("/uid"))
+        };
+        if !exists("serviceaccounts", namespace, account) {
+            return None;
+        }
+        let bounds = [
+            ("pod", "pods", namespace),
+            ("secret", "secrets", namespace),
+            ("node", "nodes", ""),
+        ];
+        for (kind, resource, place) in bounds {
+            if inside
+                .get(kind)
+                .is_some_and(|named| !exists(resource, place, named))
+            {
+                return None;
+            }
+        }
+        let mut user = User::service_account(namespace, account.str_at("/name"));
+        account.str_at("/uid").clone_into(&mut user.uid);
+        user.extra = bound_extra(inside, namespace, objects);
+        let id = format!("JTI={}", payload.str_at("/jti"));
+        user.extra.push((
+            "authentication.kubernetes.io/credential-id".to_owned(),
+            vec![id],
+        ));
+        Some(user)
+    }
+
+    /// What a token says, if its signature is good.
+    fn payload(&self, token: &str) -> Option<Doc> {
+        if token.len() > TOKEN_BYTES_LIMIT {
+            return None;
+        }
+        let (text, signature) = token.rsplit_once('.')?;
+        let (header, payload) = text.split_once('.')?;
+        let signature = BASE64.decode(signature).ok()?;
+        let public = UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, self.key.public_key());
+        public.verify(text.as_bytes(), &signature).ok()?;
+        let parse = |part: &str| {
+            let bytes = BASE64.decode(part).ok()?;
+            Doc::parse_with(
+                &bytes,
+                &ParseOptions {
+                    depth_limit: 16,
+                    ..ParseOptions::default()
+                },
+            )
+            .ok()
+        };
+        (parse(header)?.str_at("/alg") == "ES256").then(|| parse(payload))?
+    }
+}
+
+/// What is known of the use of a token: the pod it is bound to, and the node of that pod.
+fn bound_extra(inside: &Doc, namespace: &str, objects: &dyn Reader) -> Vec<(String, Vec<String>)> {
+    let mut extra = Vec::new();
+    let mut add = |key: &str, value: &str| {
+        if !value.is_empty() {
+            let key = format!("authentication.kubernetes.io/{key}");
+            extra.push((key, vec![value.to_owned()]));
+        }
+    };
+    let node = match inside.get("pod") {
+        Some(pod) => {
+            add("pod-name", pod.str_at("/name"));
+            add("pod-uid", pod.str_at("/uid"));
+            let pod = objects.find("", "pods", namespace, pod.str_at("/name"));
+            pod.map(|pod| pod.str_at("/spec/nodeName").to_owned())
+        }
+        None => inside
+            .get("node")
+            .map(|node| node.str_at("/name").to_owned()),
+    };
+    if let Some(node) = node.filter(|node| !node.is_empty()) {
+        add("node-name", &node);
+        let found = objects.find("", "nodes", "", &node);
+        add(
+            "node-uid",
+            found
+                .map_or(String::new(), |node| node.meta().uid_str().to_owned())
+                .as_str(),
+        );
+    }
+    extra
+}
+
+impl std::fmt::Debug for Signer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Signer(..)")
+    }
+}
+
+/// A fresh key in PKCS #8.
+pub fn generate() -> Result<Vec<u8>, SignerError> {
+    let random = SystemRandom::new();
+    EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random)
+        .map(|document| document.as_ref().to_vec())
+        .map_err(|_| SignerError::Damaged)
+}
