@@ -12,7 +12,7 @@ cases![
 ];
 
 /// The roles and bindings of the embedded server, one line per object and rule.
-const POLICY: &str = include_str!("../../../server/src/auth/policy.txt");
+const POLICY: &str = include_str!("../../../access/src/policy.txt");
 const FIRST: &str = "labelSelector=kubernetes.io/bootstrapping=rbac-defaults";
 /// The label of a role whose rules another one takes in.
 const AGGREGATE: &str = "rbac.authorization.k8s.io/aggregate-to-";
