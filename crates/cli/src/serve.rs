@@ -8,8 +8,8 @@ use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use windlass_core::Env;
 use windlass_server::{
-    Admission, Certificates, Listening, ServeError, Server, ServerError, ServerOptions, kubeconfig,
-    serve,
+    Admission, Certificates, Listening, RunningControllers, ServeError, Server, ServerError,
+    ServerOptions, kubeconfig, serve,
 };
 use windlass_store::OpenError;
 
@@ -100,7 +100,11 @@ pub(crate) struct Serving {
 
 impl ServeArguments {
     /// Opens the server and starts to listen.
-    pub(crate) async fn open(&self, admission: Admission) -> anyhow::Result<Serving> {
+    pub(crate) async fn open(
+        &self,
+        admission: Admission,
+        controllers: RunningControllers,
+    ) -> anyhow::Result<Serving> {
         let is_local = self.listen.ip().is_loopback();
         anyhow::ensure!(
             is_local || self.allow_remote,
@@ -126,6 +130,7 @@ impl ServeArguments {
             }
         });
         options.admission = admission;
+        options.controllers = controllers;
         let server = Server::open(options).await;
         let server = server.map_err(|error| self.explain_open(error))?;
         let certificates = certificates.await??;

@@ -10,7 +10,7 @@ use windlass_controllers::catalog::{self, Settings};
 use windlass_controllers::{node, service_account};
 use windlass_core::{Env, Key};
 use windlass_runtime::{Manager, Shutdown};
-use windlass_server::{Admission, Server, User};
+use windlass_server::{Admission, RunningControllers, Server, User};
 use windlass_testing::transport_to;
 
 use crate::background;
@@ -67,7 +67,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     }
     runtime()?.block_on(async {
         let signals = Signals::listen()?;
-        let serving = arguments.serve.open(admission(&chosen)).await?;
+        let serving = arguments
+            .serve
+            .open(admission(&chosen), running(&chosen))
+            .await?;
         let settings = settings(arguments, &serving);
         let controllers = Controllers::start(&serving.server, &serving.env, &chosen, &settings)?;
         serving.announce(&match arguments.demo {
@@ -96,7 +99,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 pub(crate) fn run_server(arguments: &serve::ServeArguments) -> anyhow::Result<()> {
     runtime()?.block_on(async {
         let signals = Signals::listen()?;
-        let serving = arguments.open(Admission::default()).await?;
+        let serving = arguments
+            .open(Admission::default(), RunningControllers::default())
+            .await?;
         let path = serving.kubeconfig.display();
         serving.announce(&format!(
             "try: kubectl --kubeconfig {path} get namespaces\n"
@@ -115,6 +120,11 @@ fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
         .enable_all()
         .event_interval(EVENT_INTERVAL)
         .build()
+}
+
+/// The controllers that the server may count on.
+fn running(chosen: &[&catalog::Entry]) -> RunningControllers {
+    RunningControllers::of(chosen.iter().map(|entry| entry.name))
 }
 
 /// Pods get a service account where somebody makes one for each namespace; volumes and claims get

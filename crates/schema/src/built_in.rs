@@ -7,6 +7,7 @@ use std::time::Duration;
 use windlass_core::Gvk;
 use windlass_core::ResourceName;
 
+use crate::actors;
 use crate::needs::{
     AfterWrite, Allocation, Charge, Creation, GrantSort, Limited, Needs, NodeRule, Plugin, Review,
 };
@@ -599,7 +600,10 @@ fn row(
         shelf: ResourceName::new(group, plural),
         conversion: None,
         ttl: None,
-        needs: Needs::default(),
+        needs: Needs {
+            actor: actors::actor(group, plural),
+            ..Needs::default()
+        },
         hooks: Arc::new(NoHooks),
         custom: None,
     }

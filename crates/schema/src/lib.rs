@@ -31,6 +31,7 @@
 //!
 //! Deliberately absent: the store and HTTP; conversion webhooks.
 
+pub mod actors;
 pub mod built_in;
 pub mod custom;
 pub mod definition;

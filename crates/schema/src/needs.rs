@@ -3,6 +3,8 @@
 //! It stands in the row of the kind, so that nobody recognizes a kind by its name. A custom resource
 //! needs nothing of it, whatever it is called.
 
+use crate::actors::Actor;
+
 /// What the rest of the server does for a kind.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Needs {
@@ -23,6 +25,8 @@ pub struct Needs {
     /// True for the kind whose objects are the namespaces of others: its paths name a namespace,
     /// although it is in none.
     pub is_namespace: bool,
+    /// The part of the cluster that acts on the objects; `None` for custom resources.
+    pub actor: Option<Actor>,
 }
 
 /// The addresses that an object is given.

@@ -78,6 +78,7 @@ pub use windlass_access::User;
 pub use windlass_access::admission::Admission;
 pub use windlass_access::token::SignerError;
 pub use windlass_rules::status::Status;
+pub use windlass_schema::actors::RunningControllers;
 
 use windlass_access as auth;
 use windlass_rules::{field, status, table};

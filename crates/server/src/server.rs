@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use tower::Service;
 use windlass_atlas::apply::Creations;
 use windlass_core::{Doc, Env, Time};
+use windlass_schema::actors::RunningControllers;
 use windlass_store::{Durability, EncryptionKeys, OpenError, Store, StoreOptions};
 
 use crate::admission::Admission;
@@ -66,6 +67,8 @@ pub struct ServerOptions {
     pub admission: Admission,
     /// The audit log; none unless asked for.
     pub audit: Option<AuditOptions>,
+    /// The controllers that run beside the server, if that is known.
+    pub controllers: RunningControllers,
     /// Time, randomness and ids.
     pub env: Env,
 }
@@ -122,6 +125,8 @@ pub(crate) struct Inner {
     pub(crate) allocator: Allocator,
     /// The rules of admission that lean on controllers.
     pub(crate) admission: Admission,
+    /// The controllers that run beside the server, if that is known.
+    pub(crate) controllers: RunningControllers,
     /// Who is who.
     pub(crate) authenticator: Authenticator,
     /// What the administrator shows.
@@ -231,6 +236,7 @@ impl ServerOptions {
             encryption: None,
             admission: Admission::default(),
             audit: None,
+            controllers: RunningControllers::default(),
             env,
         }
     }
@@ -295,6 +301,7 @@ impl Server {
             started: env.now(),
             creations: Creations::default(),
             admission: options.admission,
+            controllers: options.controllers,
             authenticator: Authenticator::new(&admin_token, signer),
             admin_token,
             env,

@@ -226,12 +226,21 @@ impl Write<'_> {
                 }
                 outcome => {
                     warnings.extend(self.operation.resource.hooks.warnings(&object));
+                    warnings.extend(self.without_effect(&object));
                     return outcome;
                 }
             }
         }
         let resource = self.operation.group_resource();
         Err(Status::no_free_name(&resource, &taken))
+    }
+
+    /// The warning that nothing acts on the object, if that is so.
+    fn without_effect(&self, object: &Doc) -> Option<String> {
+        let Operation {
+            server, resource, ..
+        } = self.operation;
+        server.inner().controllers.warning(resource, object)
     }
 
     /// Writes what `propose` makes of the present object.

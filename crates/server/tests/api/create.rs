@@ -377,3 +377,20 @@ async fn another_kind_or_version_in_the_body_is_refused() {
         );
     }
 }
+
+/// A webhook that fails every request would be trusted, and never called.
+#[tokio::test]
+async fn an_object_that_nothing_acts_on_is_created_with_a_warning() {
+    let api = Api::new().await;
+    let webhooks = doc!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+        "metadata": { "name": "deny-all" }
+    });
+    let path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+    let made = api.post(path, &webhooks).await.expect(201);
+    assert_eq!(
+        made.headers["warning"],
+        "299 - \"ValidatingWebhookConfiguration \\\"deny-all\\\" is stored and has no effect: \
+         admission webhooks are not called yet\""
+    );
+}
