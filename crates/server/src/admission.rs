@@ -13,9 +13,9 @@ pub(crate) use windlass_access::admission::*;
 use windlass_core::{Amounts, Doc, GroupResource, Key};
 use windlass_store::{Change, Entry, Outcome, Resource as Shelf};
 
-use crate::rest::put_checked;
-use crate::status::Status;
+use crate::object_size::put_checked;
 use crate::storage::{self, Storage};
+use windlass_rules::status::Status;
 
 /// The number of times that the `default` account is looked for: a controller makes it after its
 /// namespace.
@@ -37,12 +37,15 @@ struct Item {
 
 /// Waits for what a new object needs and a controller is about to make.
 pub(crate) async fn wait(request: &Request<'_>, object: &Doc) {
+    if !lacks_account(request, object) {
+        return;
+    }
     let pause = request.env.jitter(RETRY_INTERVAL, 1.0);
     for _ in 1..ATTEMPTS {
+        tokio::time::sleep(pause).await;
         if !lacks_account(request, object) {
             return;
         }
-        tokio::time::sleep(pause).await;
     }
 }
 

@@ -9,11 +9,11 @@ mod state;
 use tokio::sync::{Mutex, MutexGuard};
 use windlass_core::{Doc, Env, GroupKind};
 
-use crate::field::{FieldErrors, FieldPath};
 use crate::registry::{Allocation, Resource};
-use crate::status::Status;
 use crate::storage::Storage;
 use state::{NODE_PORTS, SERVICE_NETWORK, State};
+use windlass_rules::field::{FieldErrors, FieldPath};
+use windlass_rules::status::Status;
 
 /// Who has which address and port.
 #[derive(Debug, Default)]
@@ -112,9 +112,13 @@ impl Assigning<'_> {
         let full = || Status::internal("failed to allocate a serviceIP: range is full");
         let address = self.state.free_address(self.env).ok_or_else(full)?;
         let address = address.to_string();
-        let service = crate::rest::put(service, "/spec/clusterIP", address.as_str());
+        let service = windlass_rules::edit::put(service, "/spec/clusterIP", address.as_str());
         let addresses = windlass_core::doc!([address]);
-        Ok(crate::rest::put(service, "/spec/clusterIPs", addresses))
+        Ok(windlass_rules::edit::put(
+            service,
+            "/spec/clusterIPs",
+            addresses,
+        ))
     }
 
     fn check_address(&mut self, asked: &str) {
@@ -158,11 +162,15 @@ impl Assigning<'_> {
                 }
             };
             given.push((number, node_port));
-            assigned.push(crate::rest::put(port.clone(), "/nodePort", node_port));
+            assigned.push(windlass_rules::edit::put(
+                port.clone(),
+                "/nodePort",
+                node_port,
+            ));
         }
         Ok(match assigned.is_empty() {
             true => service,
-            false => crate::rest::put(service, "/spec/ports", assigned),
+            false => windlass_rules::edit::put(service, "/spec/ports", assigned),
         })
     }
 

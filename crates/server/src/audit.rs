@@ -18,10 +18,10 @@ use http::{HeaderValue, Response};
 use parking_lot::Mutex;
 use windlass_core::Env;
 
-use crate::auth::User;
 use crate::body::Body;
 use crate::query::Query;
 use crate::request::Target;
+use windlass_access::User;
 
 use record::{Record, Stage};
 use sink::Sink;
@@ -85,7 +85,7 @@ struct Request {
 
 /// The end of an answer that is sent over a long time. Dropping it says that it has ended.
 #[derive(Debug)]
-pub(crate) struct Ending(AuditRequest);
+struct Ending(AuditRequest);
 
 impl Audit {
     /// Opens the log.
@@ -180,7 +180,7 @@ impl AuditRequest {
         };
         self.emit(stage);
         if stage == Stage::ResponseStarted && is_watch {
-            response.body_mut().hold(Ending(self.clone()));
+            response.body_mut().hold(Box::new(Ending(self.clone())));
         }
     }
 

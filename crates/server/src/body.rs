@@ -4,7 +4,10 @@
 //! last moment; a caller in this process takes them as they are, with [`Body::into_content`].
 
 mod intake;
+mod list;
+mod pack;
 
+use std::any::Any;
 use std::cell::RefCell;
 use std::convert::Infallible;
 use std::fmt;
@@ -18,10 +21,10 @@ use http_body_util::combinators::UnsyncBoxBody;
 use windlass_core::{Doc, Encoder};
 
 pub(crate) use intake::{BodyIntake, BodyStats};
+pub(crate) use list::ListBody;
+pub(crate) use pack::{LEVEL, Packer};
 
-use crate::audit::Ending;
-use crate::compress::Packer;
-use crate::rest::{DocWatch, ListBody, WatchBody};
+use crate::watch::DocWatch;
 
 /// Room for the text of one object: most need no more.
 const DOC_BYTES: usize = 8 << 10;
@@ -39,7 +42,22 @@ enum Inner {
     Long(Option<Bytes>, Box<ListBody>),
     /// A long list, compressed on its way.
     Packed(Box<Packer>),
-    Watch(Box<WatchBody>),
+    Watch(Box<dyn WatchStream>),
+}
+
+/// Something that is kept as long as a watch lasts.
+pub(crate) type Held = Box<dyn Any + Send>;
+
+/// A watch as the body of an answer.
+pub(crate) trait WatchStream: fmt::Debug + Send {
+    /// Keeps something as long as the watch lasts.
+    fn hold(&mut self, held: Held);
+
+    /// The watch for a caller in this process, or a first piece if the form asked for is bytes.
+    fn into_docs(self: Box<Self>) -> Result<DocWatch, Bytes>;
+
+    /// The next bytes; nothing at the end.
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>>;
 }
 
 /// What an answer carries, for callers in this process.
@@ -86,7 +104,7 @@ impl Body {
     }
 
     /// A body of events.
-    pub(crate) fn watch(watch: WatchBody) -> Self {
+    pub(crate) fn watch(watch: impl WatchStream + 'static) -> Self {
         Self(Inner::Watch(Box::new(watch)))
     }
 
@@ -104,7 +122,7 @@ impl Body {
     }
 
     /// Keeps something as long as a watch lasts.
-    pub(crate) fn hold(&mut self, ending: Ending) {
+    pub(crate) fn hold(&mut self, ending: Held) {
         if let Inner::Watch(watch) = &mut self.0 {
             watch.hold(ending);
         }

@@ -1,6 +1,5 @@
 //! The objects that every cluster has from its first start.
 
-mod flow;
 mod local;
 
 use std::net::SocketAddr;
@@ -8,22 +7,19 @@ use std::net::SocketAddr;
 use tokio::task::JoinSet;
 use windlass_core::{Doc, Time, doc};
 
-use crate::auth;
 use crate::dangling;
+use crate::first_flow::{self, First};
 use crate::rest;
 use crate::server::Server;
-use crate::status::Status;
+use windlass_access as auth;
+use windlass_rules::status::Status;
 
-pub(crate) use flow::flow_objects;
 pub(crate) use local::register;
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 const DISCOVERY: &str = "discovery.k8s.io";
 const SCHEDULING: &str = "scheduling.k8s.io";
 const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
-
-/// An object, with where it is stored: group, version and plural.
-type First = (&'static str, &'static str, &'static str, Doc);
 
 /// Makes what is missing at a start.
 pub(crate) async fn run(server: &Server) -> Result<(), Status> {
@@ -87,7 +83,7 @@ fn essentials() -> Vec<First> {
     };
     let mut essentials: Vec<First> = NAMESPACES.map(namespace).into();
     essentials.push(("", "v1", "services", kubernetes_service()));
-    essentials.extend(flow::objects());
+    essentials.extend(first_flow::objects());
     essentials
 }
 

@@ -2,21 +2,14 @@
 
 use std::io::Write;
 
-use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use http::{HeaderMap, HeaderValue, Response, header};
 
-use crate::body::{Body, Settled};
-use crate::rest::ListBody;
+use crate::body::{Body, LEVEL, Packer, Settled};
 
 /// Smaller answers are sent as they are, as upstream does.
 const BYTES_MIN: usize = 128 << 10;
-/// Upstream's choice between speed and size.
-const LEVEL: u32 = 1;
-/// Compressed bytes that are sent at a time.
-const PIECE_BYTES: usize = 32 << 10;
-
 /// The answer as bytes, compressed if they are many and the client accepts that.
 pub(crate) async fn compress(accepts: bool, response: Response<Body>) -> Response<Body> {
     let (mut parts, body) = response.into_parts();
@@ -65,39 +58,4 @@ fn pack(bytes: &[u8]) -> std::io::Result<Vec<u8>> {
     let mut encoder = GzEncoder::new(Vec::with_capacity(bytes.len() / 8), Compression::new(LEVEL));
     encoder.write_all(bytes)?;
     encoder.finish()
-}
-
-/// Compresses a list piece by piece.
-#[derive(Debug)]
-pub(crate) struct Packer {
-    list: Box<ListBody>,
-    /// Piece that was encoded before it was known that the list is long.
-    first: Option<Bytes>,
-    /// `None` when everything was sent.
-    encoder: Option<GzEncoder<Vec<u8>>>,
-}
-
-impl Packer {
-    fn new(first: Bytes, list: Box<ListBody>) -> Self {
-        Self {
-            list,
-            first: Some(first),
-            encoder: Some(GzEncoder::new(Vec::new(), Compression::new(LEVEL))),
-        }
-    }
-
-    /// The next bytes; nothing at the end.
-    pub(crate) fn next_piece(&mut self) -> Option<Bytes> {
-        let encoder = self.encoder.as_mut()?;
-        while encoder.get_ref().len() < PIECE_BYTES {
-            let Some(plain) = self.first.take().or_else(|| self.list.next_piece()) else {
-                let packed = self.encoder.take()?.finish();
-                return packed.ok().map(Bytes::from);
-            };
-            encoder
-                .write_all(&plain)
-                .expect("invariant: writing to memory does not fail");
-        }
-        Some(std::mem::take(encoder.get_mut()).into())
-    }
 }

@@ -13,78 +13,37 @@
 //! A definition that is deleted stays until its last object is gone. Deliberately absent:
 //! conversion webhooks; with the strategy `Webhook` versions are served as if it were `None`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use tokio::sync::Mutex;
 use tokio::task::JoinSet;
-use windlass_core::{Doc, GroupResource, Key, Uid};
+use windlass_core::{Doc, GroupResource, Key};
 use windlass_store::{Change, Entry, Resource as Shelf};
 
 use crate::bootstrap;
+use crate::definitions::{Definition, Served};
+use crate::object_size::put_checked;
 use crate::registry::Resource;
-use crate::rest::{self, put, put_checked};
+use crate::rest;
 use crate::server::Server;
-use crate::status::Status;
 use crate::storage;
-pub(crate) use windlass_schema::custom::{Scale, Version};
+use windlass_rules::edit::put;
+use windlass_rules::status::Status;
 use windlass_schema::definition::{self, CLEANUP, GROUP, RESOURCE, with_condition};
 use windlass_schema::rows;
 
 /// Objects of a deleted definition that are deleted at the same time.
 const DELETES_AT_ONCE: usize = 64;
 
-/// What is served of the definitions, and who may change that.
-#[derive(Debug, Default)]
-pub(crate) struct Definitions(Mutex<Served>);
-
-/// By the name of the definition.
-type Served = BTreeMap<String, Definition>;
-
-/// One definition as it is served.
-#[derive(Debug)]
-struct Definition {
-    uid: Uid,
-    /// The state of the definition that the rows are made of.
-    revision: String,
-    spec: Doc,
-    is_terminating: bool,
-    rows: Vec<Arc<Resource>>,
-}
-
-/// What has to happen after a request, before it is answered.
-#[derive(Debug)]
-pub(crate) struct FollowUp {
-    /// A custom resource whose definition is being deleted: one object less may be the last.
-    is_last_chance: bool,
-}
-
-impl FollowUp {
-    /// After a write to a definition.
-    pub(crate) fn of_definition() -> Self {
-        Self {
-            is_last_chance: false,
+/// Brings everything in line after a write, even if the client goes away meanwhile.
+pub(crate) async fn follow_up(server: Server, is_last_chance: bool) {
+    let work = tokio::spawn(async move { sync(&server, is_last_chance).await });
+    match work.await {
+        Ok(Ok(())) => {}
+        Ok(Err(status)) => {
+            tracing::warn!(%status, "custom resources are not in line with their definitions")
         }
-    }
-
-    /// After a write to a custom resource whose definition is being deleted.
-    pub(crate) fn of_removal() -> Self {
-        Self {
-            is_last_chance: true,
-        }
-    }
-
-    /// Does it, even if the client goes away meanwhile.
-    pub(crate) async fn run(self, server: &Server) {
-        let server = server.clone();
-        let work = tokio::spawn(async move { sync(&server, self.is_last_chance).await });
-        match work.await {
-            Ok(Ok(())) => {}
-            Ok(Err(status)) => {
-                tracing::warn!(%status, "custom resources are not in line with their definitions")
-            }
-            Err(error) => tracing::error!(%error, "bringing custom resources in line failed"),
-        }
+        Err(error) => tracing::error!(%error, "bringing custom resources in line failed"),
     }
 }
 

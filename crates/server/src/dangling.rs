@@ -4,10 +4,10 @@
 use tokio::task::JoinSet;
 use windlass_core::{Doc, doc};
 
-use crate::auth::User;
 use crate::rest::{self, Operation};
 use crate::server::Server;
-use crate::status::Status;
+use windlass_access::User;
+use windlass_rules::status::Status;
 
 const GROUP: &str = "flowcontrol.apiserver.k8s.io";
 const SCHEMAS: &str = "flowschemas";

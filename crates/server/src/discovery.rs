@@ -11,7 +11,7 @@ use crate::negotiate::{self, JSON};
 use crate::registry::{Group, Resource, Subresource, Table, Version};
 use crate::request::Verb;
 use crate::respond;
-use crate::status::Status;
+use windlass_rules::status::Status;
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 

@@ -18,7 +18,6 @@ mod tests;
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use http::{HeaderName, HeaderValue, Response};
 use parking_lot::{Mutex, RwLock};
@@ -30,16 +29,14 @@ use schema::{Distinguisher, Schema};
 use stats::Counted;
 pub(crate) use stats::{FlowStats, Rejection, WAIT_BOUNDS, WaitHistogram};
 
-use crate::auth::User;
 use crate::body::Body;
+pub(crate) use crate::overload::overloaded;
 use crate::query::Query;
 use crate::request::{Target, Verb};
 use crate::respond;
-use crate::status::Status;
 use crate::storage::Storage;
-
-/// The delay after which a refused request may come again.
-const RETRY_AFTER: Duration = Duration::from_secs(1);
+use windlass_access::User;
+use windlass_rules::status::Status;
 
 const GROUP: &str = "flowcontrol.apiserver.k8s.io";
 const SCHEMA_HEADER: HeaderName = HeaderName::from_static("x-kubernetes-pf-flowschema-uid");
@@ -329,10 +326,4 @@ fn hash(schema: &str, flow: &str) -> u64 {
     });
     let mixed = (hash ^ (hash >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     mixed ^ (mixed >> 29)
-}
-
-/// 429 in upstream's words.
-pub(crate) fn overloaded() -> Status {
-    let message = "Too many requests, please try again later.";
-    Status::too_many_requests(message, RETRY_AFTER)
 }

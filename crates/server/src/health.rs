@@ -4,17 +4,11 @@ use http::{Response, StatusCode};
 use windlass_core::doc;
 
 use crate::body::Body;
-use crate::metrics;
+use crate::metrics_page;
 use crate::query::Query;
 use crate::respond;
 use crate::server::Server;
-
-/// The version of Kubernetes whose behaviour is served.
-pub(crate) const MAJOR: &str = "1";
-pub(crate) const MINOR: &str = "36";
-/// The oldest minor version with which upstream's servers get along.
-const COMPATIBLE_MINOR: &str = "35";
-pub(crate) const GIT_VERSION: &str = concat!("v1.36.4+windlass.", env!("CARGO_PKG_VERSION"));
+use crate::version::{COMPATIBLE_MINOR, GIT_VERSION, MAJOR, MINOR, platform};
 
 /// The page at a path, if it is one of these.
 pub(crate) fn page(server: &Server, path: &str, query: &Query) -> Option<Response<Body>> {
@@ -24,7 +18,9 @@ pub(crate) fn page(server: &Server, path: &str, query: &Query) -> Option<Respons
         .unwrap_or((path.trim_matches('/'), ""));
     match endpoint {
         "version" if check.is_empty() => Some(version()),
-        "metrics" if check.is_empty() => Some(respond::text(StatusCode::OK, metrics::page(server))),
+        "metrics" if check.is_empty() => {
+            Some(respond::text(StatusCode::OK, metrics_page::page(server)))
+        }
         "healthz" | "livez" | "readyz" => health(server, endpoint, check, query),
         _ => None,
     }
@@ -38,20 +34,6 @@ fn version() -> Response<Body> {
         "platform": (platform())
     });
     respond::json(StatusCode::OK, &version, true)
-}
-
-/// The system and the architecture that this runs on.
-pub(crate) fn platform() -> String {
-    format!("{}/{}", std::env::consts::OS, go_architecture())
-}
-
-/// The name that clients know the architecture by.
-fn go_architecture() -> &'static str {
-    match std::env::consts::ARCH {
-        "x86_64" => "amd64",
-        "aarch64" => "arm64",
-        other => other,
-    }
 }
 
 fn health(server: &Server, endpoint: &str, check: &str, query: &Query) -> Option<Response<Body>> {

@@ -5,10 +5,10 @@
 //! shared documents instead of bytes.
 //!
 //! ```text
-//! connection ─▶ request ─▶ authentication ─▶ authorization ─▶ rest ─▶ registry row and hooks
-//!   http, tls    request       auth              auth            │
-//!                                                                ▼
-//!                                                    windlass-store (objects, watches)
+//! connection ─▶ request ─▶ authentication, authorization ─▶ rest ─▶ registry row and hooks
+//!   listen      dispatch         windlass-access             │    windlass-schema, windlass-rules
+//!                                                            ▼
+//!                                                windlass-store (objects, watches)
 //! ```
 //!
 //! There is one generic registry. A kind is one row, with optional hooks for its defaults, its
@@ -42,16 +42,25 @@ mod compress;
 mod crd;
 mod credentials;
 mod dangling;
+mod definitions;
 mod discovery;
+mod dispatch;
+mod first_flow;
 mod flow;
+mod follow_up;
 mod health;
 mod kubeconfig;
 mod listen;
 mod metrics;
+mod metrics_page;
 mod negotiate;
+mod object_size;
+mod open;
 mod openapi;
+mod overload;
 mod pages;
 mod parsers;
+mod peer;
 mod private_file;
 mod query;
 mod registry;
@@ -61,24 +70,26 @@ mod rest;
 mod server;
 mod storage;
 mod tls;
+mod version;
+mod watch;
 mod work;
 
 pub use audit::AuditOptions;
 pub use body::{Body, Content, DocList};
 pub use certs::{CertificateError, Certificates, Identity};
+pub use dispatch::InProcess;
 pub use kubeconfig::kubeconfig;
 pub use listen::{Listening, ServeError, serve};
+pub use open::{ServerError, ServerOptions};
 pub use private_file::{
     make_directory, read_key as read_key_file, write as write_private_file,
     write_at_start as write_private_file_at_start,
 };
-pub use rest::{DocWatch, Given, WatchDocs, WatchEvent};
-pub use server::{InProcess, Server, ServerError, ServerOptions};
+pub use rest::Given;
+pub use server::Server;
+pub use watch::{DocWatch, WatchDocs, WatchEvent};
 pub use windlass_access::User;
 pub use windlass_access::admission::Admission;
 pub use windlass_access::token::SignerError;
 pub use windlass_rules::status::Status;
 pub use windlass_schema::actors::RunningControllers;
-
-use windlass_access as auth;
-use windlass_rules::{field, status, table};

@@ -18,8 +18,6 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_rustls::TlsAcceptor;
 
-pub(crate) use connections::Peer;
-
 use crate::certs::Certificates;
 use crate::server::{Boxed, Server};
 use crate::work::WorkPool;

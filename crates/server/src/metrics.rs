@@ -1,8 +1,6 @@
 //! What is counted, under the names that upstream has for it.
 
 mod connections;
-mod flow;
-mod text;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,10 +12,9 @@ use parking_lot::Mutex;
 use crate::request::{ResourcePath, Target, Verb};
 
 pub(crate) use connections::{ConnectionMetrics, EndReason, ShedReason};
-pub(crate) use text::page;
 
 /// Upper bounds of the durations that are told apart, in seconds: upstream's.
-const DURATIONS: [f64; 23] = [
+pub(crate) const DURATIONS: [f64; 23] = [
     0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0,
     10.0, 15.0, 20.0, 30.0, 45.0, 60.0,
 ];
@@ -29,8 +26,8 @@ const SORTS_LIMIT: usize = 4096;
 /// What is counted in one server.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
-    requests: Mutex<BTreeMap<Labels, Requests>>,
-    watches: Mutex<BTreeMap<Labels, Arc<WatchCount>>>,
+    pub(crate) requests: Mutex<BTreeMap<Labels, Requests>>,
+    pub(crate) watches: Mutex<BTreeMap<Labels, Arc<WatchCount>>>,
     /// Connections of the sockets.
     pub(crate) connections: Arc<ConnectionMetrics>,
 }
@@ -38,31 +35,31 @@ pub(crate) struct Metrics {
 /// What tells sorts of requests apart.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Labels {
-    verb: &'static str,
-    group: String,
-    version: String,
-    resource: String,
-    subresource: String,
-    scope: &'static str,
-    is_dry_run: bool,
+    pub(crate) verb: &'static str,
+    pub(crate) group: String,
+    pub(crate) version: String,
+    pub(crate) resource: String,
+    pub(crate) subresource: String,
+    pub(crate) scope: &'static str,
+    pub(crate) is_dry_run: bool,
 }
 
 /// Requests of one sort.
 #[derive(Debug, Default)]
-struct Requests {
+pub(crate) struct Requests {
     /// How many were answered with which code.
-    codes: BTreeMap<u16, u64>,
+    pub(crate) codes: BTreeMap<u16, u64>,
     /// How many took no longer than each bound, and longer than the one before.
-    durations: [u64; DURATIONS.len()],
-    count: u64,
-    seconds: f64,
+    pub(crate) durations: [u64; DURATIONS.len()],
+    pub(crate) count: u64,
+    pub(crate) seconds: f64,
 }
 
 /// Watches of one sort.
 #[derive(Debug, Default)]
 pub(crate) struct WatchCount {
-    open: AtomicI64,
-    events: AtomicU64,
+    pub(crate) open: AtomicI64,
+    pub(crate) events: AtomicU64,
 }
 
 /// Counts one watch as open as long as it is held.

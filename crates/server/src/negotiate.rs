@@ -2,7 +2,7 @@
 
 use http::{HeaderMap, header};
 
-use crate::status::Status;
+use windlass_rules::status::Status;
 
 pub(crate) const JSON: &str = "application/json";
 pub(crate) const YAML: &str = "application/yaml";

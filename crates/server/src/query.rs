@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use windlass_core::{AtRevision, Doc};
 
-use crate::field::{FieldErrors, FieldPath};
-use crate::request::percent_decode;
-use crate::status::Status;
+use windlass_access::percent_decode;
+use windlass_rules::field::{FieldErrors, FieldPath};
+use windlass_rules::status::Status;
 
 /// A query has at most so many parameters; what comes after is refused.
 const PARAMETERS_LIMIT: usize = 256;

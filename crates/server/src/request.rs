@@ -3,9 +3,9 @@
 use http::{HeaderMap, Method, header};
 
 use crate::query::Query;
-use crate::status::Status;
 use windlass_access::Attributes;
 pub(crate) use windlass_access::percent_decode;
+use windlass_rules::status::Status;
 pub(crate) use windlass_schema::resource::Verb;
 
 /// At most so many path segments are looked at; the longest meaningful path has nine.

@@ -7,7 +7,7 @@ use windlass_core::Doc;
 use crate::body::Body;
 use crate::negotiate::Encoding;
 use crate::query::Query;
-use crate::status::Status;
+use windlass_rules::status::Status;
 
 /// Warnings of one answer are cut off after so many bytes, as upstream does.
 const WARNING_BYTES_LIMIT: usize = 4096;

@@ -5,7 +5,6 @@ mod create;
 mod delete;
 mod eviction;
 mod fields;
-mod filter;
 mod follow_up;
 mod list;
 mod made;
@@ -25,31 +24,24 @@ mod write;
 use bytes::Bytes;
 use http::{HeaderMap, Response, StatusCode};
 use windlass_core::{Doc, GroupResource, ParseError, Parsed};
-use windlass_store::WriteError;
-
-pub(crate) use list::ListBody;
-pub use watch::{DocWatch, WatchDocs, WatchEvent};
-pub(crate) use watch::{WatchBody, WatchSlots};
 
 pub(crate) use apply::apply_status;
 pub(crate) use create::{create_at_start, import, set_at_start};
 pub(crate) use delete::delete_for_server;
 pub(crate) use operation::Operation;
-pub(crate) use size::put as put_checked;
-pub(crate) use windlass_rules::edit::put;
 
-use crate::auth::{self, User};
 use crate::body::Body;
 use crate::negotiate::{self, Form};
-use crate::query::Query;
+use crate::query::{ListOptions, Query};
 use crate::registry::{Resource, Sub, Subresource};
 use crate::request::{ResourcePath, Verb};
 use crate::respond;
 use crate::server::Server;
-use crate::status::Status;
-use crate::table::{self, Column, Include};
-use follow_up::FollowUp;
+use crate::watch::Filter;
 use std::sync::Arc;
+use windlass_access::{self as auth, User};
+use windlass_rules::status::Status;
+use windlass_rules::table::{self, Column, Include};
 use write::Part;
 
 /// One request to a resource.
@@ -73,9 +65,11 @@ pub struct Given(pub Doc);
 
 /// Answers a request to a resource, and does what it leaves to do.
 pub(crate) async fn handle(call: Call) -> Result<Response<Body>, Status> {
-    let follow_up = FollowUp::of(&call);
+    let follow_up = follow_up::of(&call);
     let answer = dispatch(&call).await;
-    follow_up.run(&call.server).await;
+    if let Some(work) = follow_up {
+        call.server.follow_up(work).await;
+    }
     answer
 }
 
@@ -290,21 +284,12 @@ impl Call {
     }
 }
 
-/// What a failed write means to the client.
-pub(crate) fn write_failed(error: WriteError<Status>) -> Status {
-    match error {
-        WriteError::Refused(status) => status,
-        WriteError::ReadOnly(error) => {
-            Status::unavailable(format!("storage is read-only: {error}"))
-        }
-        // Nothing was written. Upstream's text and code; its store says it the same way.
-        WriteError::Quota { .. } => Status::plain("etcdserver: mvcc: database space exceeded"),
-        WriteError::Full(error) => Status::unavailable(format!(
-            "no space is left on the disk of the store; free some or delete objects: {error}"
-        )),
-        WriteError::Closed => Status::unavailable("the server is shutting down"),
-        // The client must not take this for a refusal: the write may be there after a restart.
-        WriteError::Unknown(error) => Status::timeout(&format!("the write may be lost: {error}")),
-        _ => Status::internal("the write failed"),
+/// The filter of a list, a watch or a delete of many.
+fn selection(call: &Call, options: &ListOptions) -> Result<Filter, Status> {
+    let mut filter = Filter::parse(&call.resource, &options.labels, &options.fields)?;
+    // An item path with `watch` means the object it names.
+    if !call.path.name.is_empty() {
+        filter.require_name(&call.path.name)?;
     }
+    Ok(filter)
 }

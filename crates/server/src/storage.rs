@@ -11,12 +11,12 @@ use parking_lot::Mutex;
 use windlass_core::{Doc, Key};
 use windlass_store::{Resource as Shelf, Snapshot, Store, WriteError};
 
-use crate::status::Status;
 use index::Index;
 use queue::WriteQueue;
 pub(crate) use settle::{Decided, Unsettled};
 use windlass_access::{Grant, GrantTable, Objects, PodTable, ROLES_GROUP, User};
 use windlass_rules::reader::Reader;
+use windlass_rules::status::Status;
 
 /// The store with the look-ups that authentication, authorization and admission need.
 #[derive(Clone, Debug)]
@@ -149,8 +149,27 @@ pub(crate) fn key(namespace: &str, name: &str) -> Key {
 /// The answer to a write that was not made; `conflict` says how one is answered that always came
 /// second.
 pub(crate) fn unsettled(error: WriteError<Unsettled>, conflict: impl FnOnce() -> Status) -> Status {
-    crate::rest::write_failed(error.map_refusal(|refusal| match refusal {
+    write_failed(error.map_refusal(|refusal| match refusal {
         Unsettled::Status(status) => status,
         Unsettled::Conflict => conflict(),
     }))
+}
+
+/// What a failed write means to the client.
+pub(crate) fn write_failed(error: WriteError<Status>) -> Status {
+    match error {
+        WriteError::Refused(status) => status,
+        WriteError::ReadOnly(error) => {
+            Status::unavailable(format!("storage is read-only: {error}"))
+        }
+        // Nothing was written. Upstream's text and code; its store says it the same way.
+        WriteError::Quota { .. } => Status::plain("etcdserver: mvcc: database space exceeded"),
+        WriteError::Full(error) => Status::unavailable(format!(
+            "no space is left on the disk of the store; free some or delete objects: {error}"
+        )),
+        WriteError::Closed => Status::unavailable("the server is shutting down"),
+        // The client must not take this for a refusal: the write may be there after a restart.
+        WriteError::Unknown(error) => Status::timeout(&format!("the write may be lost: {error}")),
+        _ => Status::internal("the write failed"),
+    }
 }

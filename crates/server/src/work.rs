@@ -17,7 +17,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use crate::status::Status;
+use windlass_rules::status::Status;
 
 /// A request with a larger body is worked on apart. Smaller ones are done before another thread
 /// would have woken up.

@@ -12,9 +12,6 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 
-/// Crates whose cycles are known and shall shrink: the largest cycle that each may have.
-const KNOWN_CYCLES: &[(&str, usize)] = &[("server", 23)];
-
 /// For each top module of a crate the top modules that it imports.
 type Imports = BTreeMap<String, BTreeSet<String>>;
 
@@ -37,14 +34,10 @@ pub(super) fn check(root: &Path) -> anyhow::Result<Vec<String>> {
     let crates = read_crates(root)?;
     let breaches = crates.iter().filter_map(|modules| {
         let cycle = modules.largest_cycle();
-        let allowed = KNOWN_CYCLES
-            .iter()
-            .find(|(name, _)| *name == modules.name)
-            .map_or(1, |(_, size)| *size);
-        (cycle.len() > allowed).then(|| {
+        (cycle.len() > 1).then(|| {
             let names: Vec<&str> = cycle.iter().map(String::as_str).collect();
             format!(
-                "crates/{}: {} modules import each other in a cycle, {allowed} allowed: {}",
+                "crates/{}: {} modules import each other in a cycle: {}",
                 modules.name,
                 names.len(),
                 names.join(", ")

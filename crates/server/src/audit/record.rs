@@ -1,15 +1,14 @@
 //! One event of the audit log, as it grows with its request.
 
 use std::net::IpAddr;
-use std::sync::Arc;
 
 use http::HeaderMap;
 use http::request::Parts;
 use windlass_core::{Doc, MicroTime, Object, doc};
 
-use crate::auth::{MASTERS, User};
-use crate::listen::Peer;
+use crate::peer::Peer;
 use crate::request::{Target, Verb};
+use windlass_access::{MASTERS, User};
 
 /// The longest user agent that is told, in bytes, and what follows one that is cut off: upstream's.
 const USER_AGENT_BYTES_LIMIT: usize = 1024;
@@ -266,7 +265,7 @@ fn source_ips(parts: &Parts) -> Vec<String> {
         .collect();
     let real: Option<IpAddr> = text("x-real-ip").trim().parse().ok();
     ips.extend(real.filter(|real| !ips.contains(real)));
-    let peer = parts.extensions.get::<Arc<Peer>>().map(|peer| peer.ip());
+    let peer = parts.extensions.get::<Peer>().map(|peer| peer.0.ip());
     ips.extend(peer.filter(|peer| ips.last() != Some(peer)));
     ips.iter().map(ToString::to_string).collect()
 }

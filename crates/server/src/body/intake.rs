@@ -18,8 +18,8 @@ use parking_lot::Mutex;
 use tokio::time::{Instant, timeout_at};
 
 use super::Arriving;
-use crate::auth::{MASTERS, User};
-use crate::status::Status;
+use windlass_access::{MASTERS, User};
+use windlass_rules::status::Status;
 
 /// Upstream's limit for a request body.
 const BODY_BYTES_LIMIT: usize = 3 << 20;
@@ -142,7 +142,7 @@ impl BodyMemory<'_> {
         if of_user + bytes > USER_BYTES_LIMIT || held.total + bytes > limit {
             drop(held);
             self.intake.refused.fetch_add(1, Ordering::Relaxed);
-            return Err(crate::flow::overloaded());
+            return Err(crate::overload::overloaded());
         }
         match held.users.get_mut(&self.user) {
             Some(of_user) => *of_user += bytes,

@@ -8,7 +8,7 @@ use super::First;
 use crate::registry::Table;
 use crate::rest;
 use crate::server::Server;
-use crate::status::Status;
+use windlass_rules::status::Status;
 
 pub(super) const GROUP: &str = "apiregistration.k8s.io";
 const PLURAL: &str = "apiservices";

@@ -11,8 +11,8 @@ use super::level::{Level, LevelKind, Queuing, SeatExchange, SeatLimits};
 use super::memo::SubjectMemo;
 use super::schema::{Distinguisher, FlowRule, Schema};
 use super::stats::FlowStats;
-use crate::auth::User;
 use crate::request::Target;
+use windlass_access::User;
 
 /// Seats of all levels together: upstream's 400 reads and 200 writes at a time.
 pub(super) const SEATS_TOTAL: usize = 600;
@@ -46,7 +46,7 @@ pub(super) struct FlowObjects {
 impl FlowObjects {
     /// Those that exist from the first start.
     pub(super) fn built_in() -> Self {
-        let (schemas, levels) = crate::bootstrap::flow_objects();
+        let (schemas, levels) = crate::first_flow::flow_objects();
         Self { schemas, levels }
     }
 

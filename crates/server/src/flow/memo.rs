@@ -7,8 +7,8 @@ use parking_lot::Mutex;
 
 use super::hash;
 use super::schema::Schema;
-use crate::auth::User;
 use crate::request::Target;
+use windlass_access::User;
 
 /// Users that are remembered, each in the one slot of its name.
 const SLOTS: usize = 256;

@@ -7,8 +7,8 @@ use windlass_core::Doc;
 
 use super::level::Level;
 use super::stats::FlowStats;
-use crate::auth::User;
 use crate::request::{ResourcePath, Target};
+use windlass_access::User;
 
 /// One flow schema.
 #[derive(Debug)]

@@ -8,7 +8,10 @@ use windlass_core::{Doc, Env, doc};
 
 use super::level::WAIT_LIMIT;
 use super::*;
-use crate::server::{Server, ServerOptions};
+use std::time::Duration;
+
+use crate::open::ServerOptions;
+use crate::server::Server;
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/l";
@@ -197,7 +200,7 @@ async fn a_request_waits_for_a_seat_and_is_refused_when_none_becomes_free() {
     assert_eq!(refused.status(), 429);
     assert_eq!(refused.headers()["retry-after"], "1");
     assert!(refused.headers().contains_key(SCHEMA_HEADER));
-    let page = crate::metrics::page(&server);
+    let page = crate::metrics_page::page(&server);
     let row = "apiserver_flowcontrol_rejected_requests_total{flow_schema=\"global-default\",\
                priority_level=\"global-default\",reason=\"time-out\"}";
     assert!(page.contains(row), "{page}");

@@ -21,12 +21,13 @@ use tokio_rustls::TlsAcceptor;
 use super::connections::{Member, Peer};
 use super::fair::{FairScheduler, StreamExecutor};
 use super::progress::{Overdue, PERIOD, SentBody};
-use crate::auth::{User, certificate_user};
 use crate::body::arriving;
 use crate::metrics::EndReason;
+use crate::peer::Connection as _;
 use crate::server::Server;
 use crate::work::WorkPool;
 use crate::{compress, flow, respond};
+use windlass_access::{User, certificate_user};
 
 /// The deadline of the TLS handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -137,7 +138,9 @@ impl ConnectionContext {
             if let Some(user) = &user {
                 request.extensions_mut().insert(user.clone());
             }
-            request.extensions_mut().insert(Arc::clone(&peer));
+            request
+                .extensions_mut()
+                .insert(crate::peer::Peer(peer.clone()));
             request.extensions_mut().insert(pool.clone());
             let (server, hosts, peer) = (server.clone(), Arc::clone(&hosts), Arc::clone(&peer));
             async move { Ok::<_, Infallible>(answer(&server, &hosts, &peer, request).await) }

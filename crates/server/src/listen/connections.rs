@@ -16,8 +16,9 @@ use tokio::sync::Notify;
 
 use super::fair::FlowKey;
 use super::progress::Progress;
-use crate::auth::{MASTERS, User};
 use crate::metrics::{ConnectionMetrics, ShedReason};
+use crate::peer::Connection;
+use windlass_access::{MASTERS, User};
 
 /// Connections that have shown no credentials.
 pub(super) const UNAUTHENTICATED_LIMIT: usize = 1024;
@@ -54,7 +55,7 @@ struct Pools {
 
 /// One connection. Requests carry it among their extensions.
 #[derive(Debug)]
-pub(crate) struct Peer {
+pub(super) struct Peer {
     id: u64,
     ip: IpAddr,
     /// The network that its connections are counted by.
@@ -156,14 +157,12 @@ where
     }
 }
 
-impl Peer {
-    /// The address of the client.
-    pub(crate) fn ip(&self) -> IpAddr {
+impl Connection for Peer {
+    fn ip(&self) -> IpAddr {
         self.ip
     }
 
-    /// Notes that a request on the connection, or its certificate, proved who sends it.
-    pub(crate) fn authenticated(&self, user: &User) {
+    fn authenticated(&self, user: &User) {
         if self.is_authenticated.load(Ordering::Relaxed) || !user.is_in(AUTHENTICATED) {
             return;
         }
@@ -187,7 +186,9 @@ impl Peer {
         self.is_authenticated.store(true, Ordering::Relaxed);
         self.connections.metrics.authenticated();
     }
+}
 
+impl Peer {
     /// The flow that the work of the connection is charged to.
     pub(super) fn flow_key(&self) -> FlowKey {
         self.flow

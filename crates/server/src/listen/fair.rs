@@ -408,8 +408,9 @@ mod tests {
     use tokio::sync::Notify;
 
     use super::*;
-    use crate::auth::{MASTERS, User};
     use crate::listen::connections::{Connections, Member};
+    use crate::peer::Connection;
+    use windlass_access::{MASTERS, User};
 
     fn member(all: &Arc<Connections>, user: &User) -> Member {
         let member = all.admit(Ipv4Addr::LOCALHOST.into());

@@ -20,11 +20,11 @@ use super::connection::{ConnectionContext, STREAMS_LIMIT, Version};
 use super::connections::Connections;
 use super::fair::FairScheduler;
 use super::progress::{IDLE_PERIODS, PERIOD, STALLED_PERIODS};
-use crate::auth::User;
 use crate::certs::Certificates;
-use crate::metrics;
-use crate::server::{Server, ServerOptions};
+use crate::open::ServerOptions;
+use crate::server::Server;
 use crate::tls;
+use windlass_access::User;
 
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -100,7 +100,7 @@ impl Listener {
     }
 
     fn metric(&self, row: &str) -> f64 {
-        let page = metrics::page(&self.context.server);
+        let page = crate::metrics_page::page(&self.context.server);
         let line = page.lines().find(|line| line.starts_with(row));
         let value = line.and_then(|line| line.rsplit(' ').next());
         value.map_or(0.0, |value| value.parse().unwrap())

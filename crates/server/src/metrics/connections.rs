@@ -70,7 +70,7 @@ impl ConnectionMetrics {
     }
 
     /// Open connections: the label and the figure.
-    pub(super) fn open(&self) -> [(&'static str, i64); 2] {
+    pub(crate) fn open(&self) -> [(&'static str, i64); 2] {
         [
             ("false", self.unauthenticated.load(Ordering::Relaxed)),
             ("true", self.authenticated.load(Ordering::Relaxed)),
@@ -78,12 +78,12 @@ impl ConnectionMetrics {
     }
 
     /// Connections that ended for others, by reason.
-    pub(super) fn shed_by_reason(&self) -> impl Iterator<Item = (&'static str, u64)> {
+    pub(crate) fn shed_by_reason(&self) -> impl Iterator<Item = (&'static str, u64)> {
         by_reason(&SHED, &self.shed)
     }
 
     /// Connections that deadlines ended, by reason.
-    pub(super) fn ended_by_reason(&self) -> impl Iterator<Item = (&'static str, u64)> {
+    pub(crate) fn ended_by_reason(&self) -> impl Iterator<Item = (&'static str, u64)> {
         by_reason(&ENDED, &self.ended)
     }
 }

@@ -12,12 +12,12 @@ use super::size::Measure;
 use super::write::{Part, Proposal, Write};
 use super::{Call, create, patch, update};
 use crate::body::Body;
-use crate::field::{FieldErrors, FieldPath};
 use crate::negotiate;
 use crate::query::{self, FieldValidation};
 use crate::request::Verb;
 use crate::respond;
 use windlass_rules::field::Cause;
+use windlass_rules::field::{FieldErrors, FieldPath};
 use windlass_rules::status::Status;
 
 pub(super) const APPLY_PATCH: &str = "application/apply-patch+yaml";

@@ -11,17 +11,17 @@ use super::fields::{self, Author};
 use super::operation::Operation;
 use super::size::Measure;
 use super::write::{Part, Proposal, Write};
-use super::{Call, metadata, object, pod, write_failed};
-use crate::auth::User;
+use super::{Call, metadata, object, pod};
 use crate::body::Body;
-use crate::field::FieldErrors;
 use crate::registry::{Creation, Generation, Resource};
 use crate::respond;
 use crate::server::Server;
-use crate::status::Status;
-use crate::storage;
+use crate::storage::{self, write_failed};
 use crate::work;
+use windlass_access::User;
 use windlass_rules::edit::edit;
+use windlass_rules::field::FieldErrors;
+use windlass_rules::status::Status;
 
 /// Metadata that only the server sets, dropped from what clients send.
 const SYSTEM_METADATA: &[&str] = &[

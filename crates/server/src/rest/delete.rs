@@ -7,20 +7,19 @@ use http::{Response, StatusCode};
 use windlass_core::{Doc, GroupResource, Object, Time, doc};
 use windlass_store::{Change, Entry, Outcome};
 
-use super::filter::Filter;
 use super::operation::Operation;
 use super::write::{Part, Step};
 use super::{Call, list, object};
-use crate::auth::User;
 use crate::body::Body;
-use crate::field::{FieldErrors, FieldPath};
 use crate::negotiate::{self, Content};
 use crate::query;
 use crate::registry::{GarbagePolicy, Resource};
 use crate::respond;
 use crate::server::Server;
-use crate::status::{self, Status};
 use crate::storage;
+use windlass_access::User;
+use windlass_rules::field::{FieldErrors, FieldPath};
+use windlass_rules::status::{self, Status};
 
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
@@ -71,7 +70,7 @@ pub(super) async fn delete(call: &Call) -> Result<Response<Body>, Status> {
 pub(super) async fn delete_collection(call: &Call) -> Result<Response<Body>, Status> {
     let options = read_options(call)?;
     let list_options = call.query.list_options()?;
-    let filter = Filter::new(call, &list_options)?;
+    let filter = super::selection(call, &list_options)?;
     list::wait_for(call, &list_options.revision).await?;
     let (snapshot, start) = list::snapshot(call, &list_options)?;
     let limit = if list_options.limit == 0 {

@@ -9,12 +9,13 @@ use windlass_store::{Change, Entry};
 
 use super::delete::{self, DeleteOptions};
 use super::write::Proposal;
-use super::{Call, object, pod, size};
+use super::{Call, object, pod};
 use crate::body::Body;
-use crate::field::{FieldErrors, FieldPath};
+use crate::object_size::put_checked;
 use crate::query::{self, FieldValidation};
 use crate::storage;
 use windlass_rules::field::Cause;
+use windlass_rules::field::{FieldErrors, FieldPath};
 use windlass_rules::status::Status;
 
 const EVICTION: Gvk = Gvk::constant("policy", "v1", "Eviction");
@@ -208,7 +209,7 @@ async fn spend_budget(call: &Call, pod: &Doc, dry_run: bool) -> Result<Allowance
         None => Ok((Change::Keep, ())),
         Some(entry) => match spent(entry.doc(), name, now) {
             Ok(_) if dry_run => Ok((Change::Keep, ())),
-            Ok(doc) => Ok((size::put(doc)?, ())),
+            Ok(doc) => Ok((put_checked(doc)?, ())),
             Err(status) => Err(status),
         },
     };

@@ -1,7 +1,5 @@
 //! List.
 
-mod body;
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,18 +9,16 @@ use http::{Response, StatusCode};
 use windlass_core::{AtRevision, Doc, Object, doc};
 use windlass_store::{Entries, Entry, RevisionError, Snapshot};
 
-pub(crate) use body::ListBody;
-
 use super::Call;
-use super::filter::Filter;
-use crate::body::Body;
-use crate::field::{FieldErrors, FieldPath};
+use crate::body::{Body, ListBody};
 use crate::negotiate::{self, Encoding, Form};
 use crate::query::{self, ListOptions, Match};
 use crate::registry::Resource;
 use crate::respond;
-use crate::status::Status;
-use crate::table::{self, Include};
+use crate::watch::Filter;
+use windlass_rules::field::{FieldErrors, FieldPath};
+use windlass_rules::status::Status;
+use windlass_rules::table::{self, Include};
 
 /// How long a revision is waited for that does not exist yet.
 const REVISION_WAIT: Duration = Duration::from_secs(3);
@@ -58,7 +54,7 @@ pub(super) async fn list(call: &Call) -> Result<Response<Body>, Status> {
         &call.headers,
         &[Form::Whole, Form::Table, Form::MetadataList],
     )?;
-    let filter = Filter::new(call, &options)?;
+    let filter = super::selection(call, &options)?;
     wait_for(call, &options.revision).await?;
     let (snapshot, start) = snapshot(call, &options)?;
     let page = page(call, &filter, &options, &snapshot, &start);

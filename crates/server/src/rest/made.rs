@@ -4,12 +4,11 @@ use http::{Response, StatusCode};
 use windlass_core::{Doc, GroupResource, doc};
 
 use super::Call;
-use super::filter::Filter;
 use crate::body::Body;
 use crate::negotiate::{self, Form};
 use crate::respond;
-use crate::status::Status;
-use crate::table::{self, Include};
+use windlass_rules::status::Status;
+use windlass_rules::table::{self, Include};
 
 /// Answers a read of one object or of all of them.
 pub(super) fn answer(call: &Call, objects: &[Doc]) -> Result<Response<Body>, Status> {
@@ -32,7 +31,7 @@ pub(super) fn answer(call: &Call, objects: &[Doc]) -> Result<Response<Body>, Sta
 fn list(call: &Call, objects: &[Doc]) -> Result<Response<Body>, Status> {
     let forms = [Form::Whole, Form::Table, Form::MetadataList];
     let wanted = negotiate::wanted(&call.headers, &forms)?;
-    let filter = Filter::new(call, &call.query.list_options()?)?;
+    let filter = super::selection(call, &call.query.list_options()?)?;
     let chosen = objects.iter().filter(|object| filter.matches(object));
     let resource = &call.resource;
     let list = match wanted.form {

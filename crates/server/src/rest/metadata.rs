@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use windlass_core::{Doc, GroupVersion, names};
 
-use crate::field::{FieldErrors, FieldPath};
 use crate::registry::{NameRule, Resource};
+use windlass_rules::field::{FieldErrors, FieldPath};
 use windlass_rules::labels::{annotations, labels};
 
 /// Finalizers without a domain that are known to everybody.

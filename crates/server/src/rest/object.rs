@@ -5,12 +5,12 @@ use std::cell::RefCell;
 use windlass_core::{Doc, Gvk, Kind, Memo, Object, Str, YamlDuplicate, quote};
 
 use super::{Call, typed};
-use crate::crd;
 use crate::negotiate::{self, Content};
 use crate::query::FieldValidation;
-use crate::status::Status;
 use crate::work;
 pub(super) use windlass_rules::edit::{cut, edit_metadata, put};
+use windlass_rules::status::Status;
+use windlass_schema::custom;
 
 /// The object in a request body, and warnings about it.
 pub(super) fn decode(
@@ -79,7 +79,7 @@ impl Strictness {
 pub(super) fn conform(
     doc: &Doc,
     gvk: &Gvk,
-    custom: Option<&crd::Version>,
+    custom: Option<&custom::Version>,
     strictness: &mut Strictness,
 ) -> Result<Doc, String> {
     let typed = match custom {

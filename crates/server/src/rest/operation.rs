@@ -8,11 +8,11 @@ use windlass_core::{Doc, GroupResource, Key};
 
 use crate::admission;
 use crate::allocate::Turn;
-use crate::auth::{self, User};
 use crate::registry::Resource;
 use crate::server::Server;
-use crate::status::Status;
 use crate::storage::{self, Storage};
+use windlass_access::{self as auth, User};
+use windlass_rules::status::Status;
 
 /// An operation on an object.
 #[derive(Clone, Copy, Debug)]

@@ -17,12 +17,12 @@ use super::update;
 use super::write::{Part, Proposal, Write};
 use super::{Call, apply};
 use crate::body::Body;
-use crate::crd;
-use crate::field::{FieldErrors, FieldPath};
 use crate::negotiate;
 use crate::query::{self, FieldValidation};
 use crate::respond;
-use crate::status::Status;
+use windlass_rules::field::{FieldErrors, FieldPath};
+use windlass_rules::status::Status;
+use windlass_schema::custom;
 
 const JSON_PATCH: &str = "application/json-patch+json";
 const MERGE_PATCH: &str = "application/merge-patch+json";
@@ -41,7 +41,7 @@ pub(super) struct Patch {
     /// The kind that is patched, which may be that of a part.
     gvk: Gvk,
     /// The schema of a custom resource.
-    custom: Option<Arc<crd::Version>>,
+    custom: Option<Arc<custom::Version>>,
     validation: FieldValidation,
     /// Whether nothing is to be stored.
     pub(super) dry_run: bool,

@@ -9,9 +9,9 @@ use super::size::Measure;
 use super::write::{Part, Proposal, Write};
 use super::{Call, object};
 use crate::body::Body;
-use crate::field::{FieldErrors, FieldPath};
 use crate::respond;
-use crate::status::Status;
+use windlass_rules::field::{FieldErrors, FieldPath};
+use windlass_rules::status::Status;
 
 const BINDING: Gvk = Gvk::constant("", "v1", "Binding");
 

@@ -10,11 +10,11 @@ use super::size::Measure;
 use super::write::{Part, Proposal, Write};
 use super::{Call, apply, object, patch};
 use crate::body::Body;
-use crate::crd::Scale;
-use crate::field::{FieldErrors, FieldPath};
 use crate::respond;
-use crate::status::Status;
-use crate::table;
+use windlass_rules::field::{FieldErrors, FieldPath};
+use windlass_rules::status::Status;
+use windlass_rules::table;
+use windlass_schema::custom::Scale;
 
 const SCALE: Gvk = Gvk::constant("autoscaling", "v1", "Scale");
 

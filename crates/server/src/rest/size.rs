@@ -3,23 +3,16 @@
 //! Upstream's is that of etcd: a write of more than 1.5 MiB is refused there, and the answer of the
 //! API server is etcd's.
 
-use windlass_atlas::ProtobufEncoder;
 use windlass_core::Doc;
-use windlass_store::Change;
 
 use super::{Call, fields};
+use crate::object_size::{OBJECT_BYTES_LIMIT, TOO_LARGE, is_within};
 use crate::registry::Resource;
-use crate::status::Status;
-
-/// The most bytes that an object may have in the form in which upstream stores it.
-pub(crate) const OBJECT_BYTES_LIMIT: usize = 3 << 19;
+use windlass_rules::status::Status;
 
 /// A create with a smaller body is not measured, which would be four percent of its cost. Defaults
 /// and managed fields make some ten bytes of one, not the 48 that it would take.
 const SMALL_BODY_BYTES: usize = OBJECT_BYTES_LIMIT / 48;
-
-/// Upstream's words, which are those of etcd.
-const TOO_LARGE: &str = "etcdserver: request is too large";
 
 /// What to do about an object that is too large.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,29 +56,4 @@ pub(super) fn checked(resource: &Resource, object: Doc, growth: Growth) -> Resul
         Growth::Plain if is_within(&resource.to_storage(&bare)) => Ok(bare),
         _ => Err(Status::plain(TOO_LARGE)),
     }
-}
-
-/// The change to an object that the server writes itself, as it is stored: a status, mostly.
-pub(crate) fn put(stored: Doc) -> Result<Change, Status> {
-    if is_within(&stored) {
-        return Ok(Change::put(stored));
-    }
-    let bare = fields::without_managers(stored);
-    match is_within(&bare) {
-        true => Ok(Change::put(bare)),
-        false => Err(Status::plain(TOO_LARGE)),
-    }
-}
-
-/// Nearly all objects are far below the limit, which a walk without a look at their texts tells.
-/// Near it the form counts: upstream stores built-in kinds as protobuf.
-fn is_within(stored: &Doc) -> bool {
-    if stored.is_json_within(OBJECT_BYTES_LIMIT) {
-        return true;
-    }
-    let mut bytes = Vec::new();
-    // Twice the limit in JSON is above it in protobuf, too, for all but the emptiest of objects.
-    stored.is_json_within(4 * OBJECT_BYTES_LIMIT)
-        && ProtobufEncoder::new().write(stored, &mut bytes)
-        && bytes.len() <= OBJECT_BYTES_LIMIT
 }

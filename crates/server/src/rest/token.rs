@@ -5,9 +5,9 @@ use windlass_core::{Doc, Gvk};
 
 use super::{Call, object};
 use crate::body::Body;
-use crate::field::{FieldErrors, FieldPath};
-use crate::status::Status;
 use windlass_access::token::{Claims, ISSUER};
+use windlass_rules::field::{FieldErrors, FieldPath};
+use windlass_rules::status::Status;
 
 const REQUEST: Gvk = Gvk::constant("authentication.k8s.io", "v1", "TokenRequest");
 const SECONDS_DEFAULT: i64 = 3600;

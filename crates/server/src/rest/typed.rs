@@ -11,7 +11,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use windlass_atlas::{Atlas, Field, Shape, Type, unknown_fields};
 use windlass_core::{Doc, Gvk, Kind, Memo, MicroTime, Object, Quantity, Str, Time, quote};
 
-use crate::crd;
+use windlass_schema::custom;
 
 const TIME_LAYOUT: &str = "2006-01-02T15:04:05Z07:00";
 const MICRO_TIME_LAYOUT: &str = "2006-01-02T15:04:05.000000Z07:00";
@@ -55,7 +55,7 @@ pub(super) fn fit(gvk: &Gvk, doc: &Doc) -> Result<Typed, String> {
 }
 
 /// Fits a custom resource to its schema, or says which value of the metadata is of the wrong type.
-pub(super) fn fit_custom(custom: &crd::Version, doc: &Doc) -> Result<Typed, String> {
+pub(super) fn fit_custom(custom: &custom::Version, doc: &Doc) -> Result<Typed, String> {
     let (metadata, mut unknown) = fit_metadata(doc.at("/metadata"), "metadata")?;
     let (pruned, paths) = custom.prune(doc);
     let mut embedded = Vec::new();

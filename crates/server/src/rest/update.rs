@@ -9,12 +9,12 @@ use super::size::Measure;
 use super::write::{Part, Proposal, Write};
 use super::{Call, create, metadata, object};
 use crate::body::Body;
-use crate::field::{FieldErrors, FieldPath};
 use crate::registry::{Generation, Resource};
 use crate::request::Verb;
 use crate::respond;
-use crate::status::Status;
 use crate::work;
+use windlass_rules::field::{FieldErrors, FieldPath};
+use windlass_rules::status::Status;
 
 pub(super) async fn update(call: &Call, part: Part) -> Result<Response<Body>, Status> {
     let options = call.query.write_options("UpdateOptions")?;

@@ -21,10 +21,10 @@ use super::size::{self, Growth, Measure};
 use super::{create, update};
 use crate::admission::{self, Charged, Charging};
 use crate::allocate::Turn;
-use crate::status::Status;
 use crate::storage::Decided;
 use crate::work;
 use store::change_of;
+use windlass_rules::status::Status;
 
 /// How often a new random name is tried when one is taken.
 const NAME_ATTEMPTS: usize = 8;

@@ -7,8 +7,8 @@ use windlass_store::{Change, Entry, Outcome, Resource as Shelf, WriteError};
 
 use super::Storage;
 use super::queue::QueueGuard;
-use crate::status::Status;
 use crate::work;
+use windlass_rules::status::Status;
 
 /// How often a write is decided again because another one came first. Upstream has the same number
 /// for patches. Those who try again wait in a queue, so few of them ever need the second time.

@@ -7,7 +7,8 @@ use http_body::Frame;
 use windlass_core::Env;
 
 use super::*;
-use crate::server::{Server, ServerOptions};
+use crate::open::ServerOptions;
+use crate::server::Server;
 
 const REVIEWS: &str = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
 

@@ -5,12 +5,11 @@ use std::sync::Arc;
 use windlass_core::Doc;
 use windlass_store::{Change, Entry, Outcome, WriteError};
 
-use super::super::write_failed;
 use super::{Decision, Write};
 use crate::registry::Resource;
-use crate::status::Status;
-use crate::storage::{self, Unsettled};
+use crate::storage::{self, Unsettled, write_failed};
 use crate::work;
+use windlass_rules::status::Status;
 
 impl Write<'_> {
     /// Stores an object whose name is free.

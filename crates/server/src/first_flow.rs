@@ -1,18 +1,19 @@
-//! The priority levels and flow schemas that exist from the first start, upstream's. `flow.txt` says
+//! The priority levels and flow schemas that exist from the first start, upstream's. `first_flow.txt` says
 //! them in one line each.
 
 use std::sync::LazyLock;
 
 use windlass_core::{Doc, Object, doc};
 
-use super::First;
+/// An object, with where it is stored: group, version and plural.
+pub(crate) type First = (&'static str, &'static str, &'static str, Doc);
 
-const TEXT: &str = include_str!("flow.txt");
+const TEXT: &str = include_str!("first_flow.txt");
 const GROUP: &str = "flowcontrol.apiserver.k8s.io";
 const API_VERSION: &str = "flowcontrol.apiserver.k8s.io/v1";
 
 /// All of them, with where they are stored.
-pub(super) fn objects() -> Vec<First> {
+pub(crate) fn objects() -> Vec<First> {
     /// Read once: tests open many servers in one process.
     static OBJECTS: LazyLock<Vec<First>> = LazyLock::new(|| read(TEXT));
     OBJECTS.clone()

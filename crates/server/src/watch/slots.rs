@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::auth::{MASTERS, User};
-use crate::flow;
-use crate::status::Status;
+use crate::overload::overloaded;
+use windlass_access::{MASTERS, User};
+use windlass_rules::status::Status;
 
 /// Open watches of all users.
 const WATCHES_LIMIT: usize = 50_000;
@@ -48,7 +48,7 @@ impl WatchSlots {
         if open.total >= limit || (of_user >= USER_WATCHES_LIMIT && !is_master) {
             drop(open);
             self.refused.fetch_add(1, Ordering::Relaxed);
-            return Err(flow::overloaded());
+            return Err(overloaded());
         }
         open.total += 1;
         *open.users.entry(user.name.clone()).or_default() += 1;

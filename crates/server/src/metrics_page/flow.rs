@@ -1,6 +1,6 @@
 //! Figures of priority and fairness, under upstream's names.
 
-use super::text::Page;
+use super::Page;
 use crate::flow::{Flow, SchemaReport, WAIT_BOUNDS, WaitHistogram};
 
 /// A figure of a flow schema: its name, sort and help, and its value.

@@ -6,10 +6,8 @@ use windlass_core::{
     Doc, FieldRequirement, FieldSelector, FieldSelectorError, Kind, Selector, SelectorError,
 };
 
-use super::Call;
-use crate::query::ListOptions;
 use crate::registry::Resource;
-use crate::status::Status;
+use windlass_rules::status::Status;
 
 /// Which objects a request is about.
 #[derive(Clone, Debug)]
@@ -27,16 +25,6 @@ struct Field {
 }
 
 impl Filter {
-    /// The filter of a list, a watch or a delete of many.
-    pub(super) fn new(call: &Call, options: &ListOptions) -> Result<Self, Status> {
-        let mut filter = Self::parse(&call.resource, &options.labels, &options.fields)?;
-        // An item path with `watch` means the object it names.
-        if !call.path.name.is_empty() {
-            filter.require_name(&call.path.name)?;
-        }
-        Ok(filter)
-    }
-
     /// Reads both selectors.
     pub(crate) fn parse(resource: &Resource, labels: &str, fields: &str) -> Result<Self, Status> {
         let labels: Selector = labels
@@ -61,7 +49,7 @@ impl Filter {
     }
 
     /// Narrows the filter to one name.
-    fn require_name(&mut self, name: &str) -> Result<(), Status> {
+    pub(crate) fn require_name(&mut self, name: &str) -> Result<(), Status> {
         if self
             .exact("metadata.name")
             .is_some_and(|known| known != name)

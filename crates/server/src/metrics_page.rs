@@ -1,15 +1,17 @@
 //! The page of figures, in the format of Prometheus.
 
+mod flow;
+
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
 
 use windlass_store::{ResourceStats, Stats};
 
-use super::{ConnectionMetrics, DURATIONS, Labels, Metrics, Requests};
 use crate::audit::Audit;
 use crate::body::BodyStats;
-use crate::health;
+use crate::metrics::{ConnectionMetrics, DURATIONS, Labels, Metrics, Requests};
 use crate::server::Server;
+use crate::version;
 
 /// A page in the making. Writing to text does not fail.
 pub(super) struct Page(String);
@@ -21,7 +23,7 @@ pub(crate) fn page(server: &Server) -> String {
     page.requests(&inner.metrics);
     page.watches(&inner.metrics);
     page.in_flight(server);
-    super::flow::write(&mut page, &inner.flow);
+    flow::write(&mut page, &inner.flow);
     page.watch_slots(inner.watches.counts());
     page.connections(&inner.metrics.connections);
     page.bodies(inner.bodies.stats());
@@ -241,10 +243,10 @@ impl Page {
         self.head(name, "gauge", "A metric with a constant 1 and the version.");
         let labels = format!(
             "git_version=\"{}\",major=\"{}\",minor=\"{}\",platform=\"{}\"",
-            health::GIT_VERSION,
-            health::MAJOR,
-            health::MINOR,
-            health::platform()
+            version::GIT_VERSION,
+            version::MAJOR,
+            version::MINOR,
+            version::platform()
         );
         self.row(name, &labels, 1);
     }

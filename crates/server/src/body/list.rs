@@ -6,7 +6,7 @@ use bytes::Bytes;
 use windlass_core::{Doc, Encoder};
 use windlass_store::Entry;
 
-use crate::body::DocList;
+use super::DocList;
 use crate::registry::Resource;
 
 /// Bytes of one piece, give or take an object.
@@ -27,7 +27,7 @@ pub(crate) struct ListBody {
 }
 
 impl ListBody {
-    pub(super) fn new(resource: Arc<Resource>, entries: Vec<Arc<Entry>>, metadata: Doc) -> Self {
+    pub(crate) fn new(resource: Arc<Resource>, entries: Vec<Arc<Entry>>, metadata: Doc) -> Self {
         Self {
             resource,
             entries,
