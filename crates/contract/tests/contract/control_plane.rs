@@ -31,7 +31,7 @@ const COMPONENTS: &str = "/api/v1/componentstatuses";
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
 
 /// The first levels and schemas of the embedded server.
-const FLOW_TEXT: &str = include_str!("../../../server/src/bootstrap/flow.txt");
+const FLOW_TEXT: &str = include_str!("../../../server/src/first_flow.txt");
 
 fn service(version: &str, group: &str) -> Doc {
     doc!({
