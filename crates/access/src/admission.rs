@@ -145,6 +145,7 @@ pub fn validate(request: &Request<'_>, object: &Doc, old: Option<&Doc>) -> Resul
 
 /// Returns true if a change can make an object count for more than before. The main path is that of
 /// the whole object.
+#[must_use]
 pub fn is_charged_for(request: &Request<'_>, is_main: bool, new: &Doc, old: &Doc) -> bool {
     request.plugins().any(|plugin| match plugin {
         Plugin::ResourceQuota(charge) => quota::is_due(charge, is_main, new, old),

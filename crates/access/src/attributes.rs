@@ -21,6 +21,7 @@ pub struct Attributes {
 
 impl Attributes {
     /// The same, limited by a field selector.
+    #[must_use]
     pub fn selecting(mut self, selector: &str) -> Self {
         let terms = selector.split(',').filter_map(|term| term.split_once('='));
         let terms = terms.filter(|(field, _)| !field.ends_with('!'));

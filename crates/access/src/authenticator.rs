@@ -19,6 +19,7 @@ pub struct Authenticator {
 
 impl Authenticator {
     /// An authenticator that knows the token of the administrator.
+    #[must_use]
     pub fn new(admin_token: &str, signer: Signer) -> Self {
         Self {
             tokens: vec![(hash(admin_token), User::admin())],
@@ -27,6 +28,7 @@ impl Authenticator {
     }
 
     /// Signs and checks the tokens of service accounts.
+    #[must_use]
     pub fn signer(&self) -> &Signer {
         &self.signer
     }
@@ -59,6 +61,7 @@ impl std::fmt::Debug for Authenticator {
 }
 
 /// The user a verified client certificate names: the common name, in the organizations' groups.
+#[must_use]
 pub fn certificate_user(der: &[u8]) -> Option<User> {
     let (_, certificate) = X509Certificate::from_der(der).ok()?;
     let subject = certificate.subject();

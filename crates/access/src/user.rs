@@ -55,6 +55,7 @@ impl User {
     }
 
     /// Somebody unknown.
+    #[must_use]
     pub fn anonymous() -> Self {
         Self {
             name: "system:anonymous".to_owned(),

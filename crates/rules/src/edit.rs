@@ -38,6 +38,7 @@ pub fn edit(doc: &Doc, change: impl FnOnce(&mut Fields)) -> Doc {
 
 impl Fields {
     /// The value of a field as it is by now.
+    #[must_use]
     pub fn get(&self, key: &str) -> Option<&Doc> {
         self.fields
             .iter()
@@ -46,6 +47,7 @@ impl Fields {
     }
 
     /// Whether a field is there.
+    #[must_use]
     pub fn has(&self, key: &str) -> bool {
         self.get(key).is_some_and(|value| !value.is_null())
     }
@@ -144,6 +146,7 @@ pub fn put(doc: Doc, pointer: &str, value: impl Into<Doc>) -> Doc {
 }
 
 /// A document without the value at a pointer.
+#[must_use]
 pub fn cut(doc: Doc, pointer: &str) -> Doc {
     doc.without(pointer).unwrap_or(doc)
 }
@@ -161,6 +164,7 @@ pub fn not_negative(object: &Doc, pointer: &str, errors: &mut FieldErrors) {
 }
 
 /// A pointer in the words of messages.
+#[must_use]
 pub fn path_of(pointer: &str) -> FieldPath {
     FieldPath::new(&pointer.trim_start_matches('/').replace('/', "."))
 }

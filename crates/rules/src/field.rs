@@ -96,6 +96,7 @@ impl Cause {
 
 impl FieldPath {
     /// The path of a field at the top; the root if it has no name.
+    #[must_use]
     pub fn new(field: &str) -> Self {
         if field.is_empty() {
             return Self(None);
@@ -104,6 +105,7 @@ impl FieldPath {
     }
 
     /// The path of a field inside this one.
+    #[must_use]
     pub fn child(&self, field: &str) -> Self {
         if field.is_empty() && self.0.is_none() {
             return self.clone();
@@ -112,16 +114,19 @@ impl FieldPath {
     }
 
     /// The path of an item of this list.
+    #[must_use]
     pub fn index(&self, index: usize) -> Self {
         self.then(Step::Index(index))
     }
 
     /// The path of an entry of this map.
+    #[must_use]
     pub fn key(&self, key: &str) -> Self {
         self.then(Step::Key(key.to_owned()))
     }
 
     /// The path of what another path leads to from here.
+    #[must_use]
     pub fn join(&self, path: &Self) -> Self {
         match (&self.0, &path.0) {
             (None, _) => path.clone(),
@@ -154,11 +159,13 @@ impl fmt::Display for FieldPath {
 
 impl FieldErrors {
     /// Whether nothing is wrong.
+    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
     /// Whether no further error is kept.
+    #[must_use]
     pub fn is_full(&self) -> bool {
         self.all.len() >= ERRORS_LIMIT || self.bytes > ERRORS_BYTES_LIMIT
     }
@@ -199,6 +206,7 @@ impl FieldErrors {
     }
 
     /// How many errors there are.
+    #[must_use]
     pub fn len(&self) -> usize {
         self.all.len()
     }
@@ -217,6 +225,7 @@ impl FieldErrors {
     }
 
     /// Whether an error makes it pointless to look further.
+    #[must_use]
     pub fn is_blocking(&self) -> bool {
         let blocks = |sort: Sort| {
             matches!(
@@ -355,6 +364,7 @@ impl FieldErrors {
     }
 
     /// The errors as causes of a refusal.
+    #[must_use]
     pub fn causes(&self) -> Vec<Cause> {
         let cause = |error: &FieldError| Cause {
             reason: error.sort.reason(),

@@ -22,6 +22,7 @@ enum Step {
 
 impl JsonPath {
     /// Reads a path; `None` if it is not one that columns may have.
+    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let mut rest = text.trim();
         let mut steps = Vec::new();
@@ -48,6 +49,7 @@ impl JsonPath {
     }
 
     /// The values a path leads to.
+    #[must_use]
     pub fn find<'a>(&self, doc: &'a Doc) -> Vec<&'a Doc> {
         let mut found = vec![doc];
         for step in &self.0 {
@@ -61,6 +63,7 @@ impl JsonPath {
     }
 
     /// The JSON pointer of a path that only names fields.
+    #[must_use]
     pub fn pointer(&self) -> Option<String> {
         let mut pointer = String::new();
         for step in &self.0 {

@@ -105,11 +105,13 @@ impl Status {
     }
 
     /// 401.
+    #[must_use]
     pub fn unauthorized() -> Self {
         Self::new(401, "Unauthorized", "Unauthorized")
     }
 
     /// 403 about one object, for a reason given as the end of the sentence.
+    #[must_use]
     pub fn forbidden(resource: &GroupResource, name: &str, why: &str) -> Self {
         let message = match (resource.resource(), name) {
             ("", "") => format!("forbidden: {why}"),
@@ -120,12 +122,14 @@ impl Status {
     }
 
     /// 404 about one object.
+    #[must_use]
     pub fn not_found(resource: &GroupResource, name: &str) -> Self {
         let message = format!("{resource} \"{name}\" not found");
         Self::new(404, "NotFound", message).about(resource, name)
     }
 
     /// 404 for a path that leads nowhere.
+    #[must_use]
     pub fn no_such_path() -> Self {
         let message = "the server could not find the requested resource";
         let mut status = Self::new(404, "NotFound", message);
@@ -134,6 +138,7 @@ impl Status {
     }
 
     /// 405 for a method that a path does not have.
+    #[must_use]
     pub fn method_unknown() -> Self {
         let message = "the server does not allow this method on the requested resource";
         let mut status = Self::new(405, "MethodNotAllowed", message);
@@ -142,6 +147,7 @@ impl Status {
     }
 
     /// 406 with what would be acceptable.
+    #[must_use]
     pub fn not_acceptable(accepted: &[&str]) -> Self {
         let list = accepted.join(", ");
         let message = format!("only the following media types are accepted: {list}");
@@ -151,18 +157,21 @@ impl Status {
     }
 
     /// 409 because the name is taken.
+    #[must_use]
     pub fn already_exists(resource: &GroupResource, name: &str) -> Self {
         let message = format!("{resource} \"{name}\" already exists");
         Self::new(409, "AlreadyExists", message).about(resource, name)
     }
 
     /// 409 because the name is taken by an object that is on its way out.
+    #[must_use]
     pub fn being_deleted(resource: &GroupResource, name: &str) -> Self {
         let message = format!("object is being deleted: {resource} \"{name}\" already exists");
         Self::new(409, "AlreadyExists", message).about(resource, name)
     }
 
     /// 409 because no free name was found in several attempts.
+    #[must_use]
     pub fn no_free_name(resource: &GroupResource, name: &str) -> Self {
         let mut status = Self::already_exists(resource, name);
         status
@@ -173,12 +182,14 @@ impl Status {
     }
 
     /// 409 because of a precondition, for a reason given as the end of the sentence.
+    #[must_use]
     pub fn conflict(resource: &GroupResource, name: &str, why: &str) -> Self {
         let message = format!("Operation cannot be fulfilled on {resource} \"{name}\": {why}");
         Self::new(409, "Conflict", message).about(resource, name)
     }
 
     /// 409 because other managers have set what is applied, with one cause for each field.
+    #[must_use]
     pub fn fields_conflict(message: String, conflicts: Vec<Cause>) -> Self {
         let mut status = Self::new(409, "Conflict", message);
         status.details_mut().causes = conflicts;
@@ -186,6 +197,7 @@ impl Status {
     }
 
     /// 409 because somebody else wrote in between.
+    #[must_use]
     pub fn modified(resource: &GroupResource, name: &str) -> Self {
         let why = "the object has been modified; please apply your changes to the latest version \
                    and try again";
@@ -211,6 +223,7 @@ impl Status {
     }
 
     /// 415 with what would be read.
+    #[must_use]
     pub fn unsupported_media_type(accepted: &[&str]) -> Self {
         let list = accepted.join(", ");
         let message = format!(
@@ -221,6 +234,7 @@ impl Status {
     }
 
     /// 415 for a patch that is none of those that are served.
+    #[must_use]
     pub fn no_such_patch() -> Self {
         let message = "415: Unsupported Media Type";
         let (code, reason) = (415, "UnsupportedMediaType");
@@ -230,6 +244,7 @@ impl Status {
     }
 
     /// 422 with every field that is wrong.
+    #[must_use]
     pub fn invalid(kind: &GroupKind, name: &str, errors: &FieldErrors) -> Self {
         let message = format!("{kind} \"{name}\" is invalid: {errors}");
         let mut status = Self::new(422, "Invalid", message);
@@ -280,6 +295,7 @@ impl Status {
     }
 
     /// 504.
+    #[must_use]
     pub fn timeout(message: &str) -> Self {
         let mut status = Self::new(504, "Timeout", format!("Timeout: {message}"));
         status.details_mut();
@@ -287,6 +303,7 @@ impl Status {
     }
 
     /// 504 because the client asks for a revision that does not exist yet.
+    #[must_use]
     pub fn revision_too_large(asked: u64, current: u64) -> Self {
         let why = format!("Too large resource version: {asked}, current: {current}");
         let mut status = Self::timeout(&why);
@@ -341,6 +358,7 @@ impl fmt::Display for Status {
 impl std::error::Error for Status {}
 
 /// The `Status` that says an action on one object went well.
+#[must_use]
 pub fn success(resource: &GroupResource, name: &str, uid: &str) -> Doc {
     let details = Details {
         name: name.to_owned(),

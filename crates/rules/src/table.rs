@@ -90,6 +90,7 @@ impl Include {
 }
 
 /// The definitions of the columns.
+#[must_use]
 pub fn definitions(columns: &[Column]) -> Doc {
     let define = |column: &Column| {
         let (format, description) = match &column.cell {
@@ -106,6 +107,7 @@ pub fn definitions(columns: &[Column]) -> Doc {
 }
 
 /// The row of one object.
+#[must_use]
 pub fn row(columns: &[Column], object: &Doc, include: Include, now: Time) -> Doc {
     let cells: Vec<Doc> = columns
         .iter()
@@ -120,6 +122,7 @@ pub fn row(columns: &[Column], object: &Doc, include: Include, now: Time) -> Doc
 }
 
 /// A table of some rows.
+#[must_use]
 pub fn table(definitions: Doc, rows: Vec<Doc>, metadata: Doc) -> Doc {
     doc!({
         "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata,

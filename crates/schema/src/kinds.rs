@@ -79,12 +79,14 @@ impl Table {
     }
 
     /// The row of a group, version and plural.
+    #[must_use]
     pub fn find(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Resource>> {
         self.by_path
             .get(&(group.to_owned(), version.to_owned(), plural.to_owned()))
     }
 
     /// Whether a group version is served at all.
+    #[must_use]
     pub fn version(&self, group: &str, version: &str) -> Option<&Version> {
         self.group(group)?
             .versions
@@ -93,11 +95,13 @@ impl Table {
     }
 
     /// A group.
+    #[must_use]
     pub fn group(&self, group: &str) -> Option<&Group> {
         self.groups.iter().find(|known| known.name == group)
     }
 
     /// The groups in the order of discovery.
+    #[must_use]
     pub fn groups(&self) -> &[Group] {
         &self.groups
     }
@@ -105,6 +109,7 @@ impl Table {
 
 impl Group {
     /// Whether all its resources are custom ones.
+    #[must_use]
     pub fn is_custom(&self) -> bool {
         let mut rows = self
             .versions

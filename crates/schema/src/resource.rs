@@ -183,6 +183,7 @@ pub enum GarbagePolicy {
 
 impl Verb {
     /// The word that roles and discovery use.
+    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Create => "create",
@@ -197,6 +198,7 @@ impl Verb {
     }
 
     /// Whether the verb leaves everything as it is.
+    #[must_use]
     pub fn is_read(self) -> bool {
         matches!(self, Self::Get | Self::List | Self::Watch)
     }
@@ -210,16 +212,19 @@ impl fmt::Display for Verb {
 
 impl Resource {
     /// The group and plural, as messages name the resource.
+    #[must_use]
     pub fn group_resource(&self) -> GroupResource {
         GroupResource::new(self.gvk.group().to_owned(), self.plural.to_string())
     }
 
     /// The group and kind, as messages about fields name it.
+    #[must_use]
     pub fn group_kind(&self) -> GroupKind {
         self.gvk.group_kind()
     }
 
     /// Returns true if objects are validated by expressions.
+    #[must_use]
     pub fn has_rules(&self) -> bool {
         self.custom
             .as_ref()
@@ -233,6 +238,7 @@ impl Resource {
     }
 
     /// Whether objects live in namespaces.
+    #[must_use]
     pub fn is_namespaced(&self) -> bool {
         self.scope == Scope::Namespaced
     }
@@ -246,21 +252,25 @@ impl Resource {
     }
 
     /// Whether a verb is served.
+    #[must_use]
     pub fn allows(&self, verb: Verb) -> bool {
         self.verbs.contains(&verb)
     }
 
     /// A part with its own path.
+    #[must_use]
     pub fn subresource(&self, name: &str) -> Option<&Subresource> {
         self.subresources.iter().find(|sub| sub.name == name)
     }
 
     /// Whether the status is written apart from the rest.
+    #[must_use]
     pub fn has_status(&self) -> bool {
         self.subresources.iter().any(|sub| sub.sort == Sub::Status)
     }
 
     /// An object with exactly the empty fields that upstream writes.
+    #[must_use]
     pub fn canonical(&self, object: Doc) -> Doc {
         match Atlas::kind(&self.gvk) {
             Some(kind) => canonical(kind, &object),
@@ -269,6 +279,7 @@ impl Resource {
     }
 
     /// The form in which an object is stored.
+    #[must_use]
     pub fn to_storage(&self, object: &Doc) -> Doc {
         match (&self.custom, self.conversion) {
             (Some(custom), _) => custom.to_storage(object),
@@ -278,6 +289,7 @@ impl Resource {
     }
 
     /// An object in the version of this row.
+    #[must_use]
     pub fn view(&self, object: &Doc) -> Doc {
         match (&self.custom, self.conversion) {
             (Some(custom), _) => custom.view(object),
@@ -287,6 +299,7 @@ impl Resource {
     }
 
     /// The version in which objects are stored, with its group.
+    #[must_use]
     pub fn stored_version(&self) -> String {
         match (&self.custom, self.conversion) {
             (Some(custom), _) => custom.storage_version.clone(),
@@ -296,6 +309,7 @@ impl Resource {
     }
 
     /// The kind of a list.
+    #[must_use]
     pub fn list_kind(&self) -> String {
         match &self.custom {
             Some(custom) => custom.list_kind.clone(),

@@ -75,7 +75,7 @@ impl From<&Target> for Attributes {
             Target::Resource(path) => Self {
                 verb: path.verb.map_or("", Verb::as_str).to_owned(),
                 group: path.group.clone(),
-                resource: Attributes::join(&path.resource, &path.subresource),
+                resource: Self::join(&path.resource, &path.subresource),
                 namespace: path.namespace.clone(),
                 name: path.name.clone(),
                 ..Self::default()

@@ -32,6 +32,7 @@ pub const CONVERSION: Conversion = Conversion {
 const CPU_UTILIZATION: i64 = 80;
 
 /// An autoscaler of either version in version 2.
+#[must_use]
 pub fn in_version_2(scaler: &Doc) -> Doc {
     match *scaler.at("/apiVersion") == "autoscaling/v1" {
         true => old::to_new(scaler),

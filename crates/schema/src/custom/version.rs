@@ -58,6 +58,7 @@ pub struct Scale {
 
 impl Version {
     /// An object without fields that the schema does not name, and where those were.
+    #[must_use]
     pub fn prune(&self, object: &Doc) -> (Doc, Vec<String>) {
         let mut pruning = Pruning::new();
         let pruned = pruning.run(&self.schema, object, true);
@@ -81,6 +82,7 @@ impl Version {
 
     /// A stored object in this version, with the defaults and without the unknown fields of the
     /// version it is stored in.
+    #[must_use]
     pub fn view(&self, stored: &Doc) -> Doc {
         let revision = stored.meta().resource_version().parse::<u64>();
         let is_fresh = revision.is_ok_and(|revision| revision > self.since);
@@ -98,6 +100,7 @@ impl Version {
     }
 
     /// An object in the version it is stored in, which is all that is kept of it.
+    #[must_use]
     pub fn to_storage(&self, object: &Doc) -> Doc {
         if self.api_version == self.storage_version {
             return object.clone();
@@ -166,6 +169,7 @@ impl Version {
     }
 
     /// Returns true if objects are validated by expressions.
+    #[must_use]
     pub fn has_rules(&self) -> bool {
         self.schema.has_rules
     }
