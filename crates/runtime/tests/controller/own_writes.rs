@@ -5,7 +5,7 @@ use super::*;
 /// Makes one pod in a task of its own if the cache has none, and does not wait for it.
 async fn create_detached(seen: Seen, key: Key, cx: Context) -> Result<Action> {
     seen.note(key.to_string());
-    if cx.lister::<Pod>()?.len() == 0 {
+    if cx.lister::<Pod>()?.is_empty() {
         let api = cx.api(&ResourceKind::of::<Pod>(), "default");
         tokio::spawn(async move {
             let pod = doc!({
@@ -170,7 +170,7 @@ async fn another_client_of_the_manager_writes_for_the_reconcile_it_is_scoped_to(
     let reconcile = move |_: Key, cx: Context| {
         let client = cx.scoped(&client);
         async move {
-            if cx.lister::<Pod>()?.len() == 0 {
+            if cx.lister::<Pod>()?.is_empty() {
                 // A path that was written out counts as one that the client made.
                 let pod = doc!({ "metadata": { "generateName": "web-" }, "spec": {} });
                 client.post(PODS).doc(&pod).into_doc().await?;
