@@ -40,7 +40,7 @@ pub trait Typed:
         group_version.with_resource(Self::plural(&()).into_owned())
     }
 
-    /// Whether objects of this kind live in namespaces.
+    /// Returns true if objects of this kind live in namespaces.
     #[must_use]
     fn is_namespaced() -> bool {
         TypeId::of::<Self::Scope>() != TypeId::of::<ClusterResourceScope>()

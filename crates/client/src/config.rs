@@ -1,4 +1,4 @@
-//! Where the server is and who we are: flags, kubeconfig files, the pod we run in.
+//! Client configuration: flags, kubeconfig files, the service account of a pod.
 
 mod find;
 
@@ -17,7 +17,7 @@ use crate::transport::Transport;
 
 pub use find::{ConfigSource, Lookup};
 
-/// How to reach a cluster, and the limits that its clients work under.
+/// The configuration of a client: address, credentials and limits.
 ///
 /// The look-up order is: the file that a flag names, the files in `KUBECONFIG` merged, the service
 /// account of the pod, `~/.kube/config`.
@@ -94,7 +94,7 @@ impl Config {
         }
     }
 
-    /// Where this was found.
+    /// The source of this configuration.
     #[must_use]
     pub fn source(&self) -> &ConfigSource {
         &self.source

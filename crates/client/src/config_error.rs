@@ -1,4 +1,4 @@
-//! What can be wrong with a configuration.
+//! Errors of client configurations.
 
 use kube_client::client::AuthError;
 use kube_client::config::{KubeconfigError, LoadDataError};
@@ -20,7 +20,7 @@ pub enum ConfigError {
     Unreadable {
         /// The file or files.
         source_name: String,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
     /// A field of the chosen context is missing or wrong.
@@ -32,7 +32,7 @@ pub enum ConfigError {
         context: String,
         /// The field, as in `users[admin].client-key-data`.
         field: String,
-        /// What is wrong with it.
+        /// The problem with it.
         problem: String,
     },
 }
@@ -126,7 +126,7 @@ fn data_problem(error: &LoadDataError) -> String {
     }
 }
 
-/// What is wrong with credentials, without what a plug-in printed: that may be the credential.
+/// The problem with credentials, without the output of a plug-in: that may be the credential.
 pub(crate) fn auth_failure(error: &AuthError) -> String {
     match error {
         AuthError::AuthExecRun { cmd, out } => {

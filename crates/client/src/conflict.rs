@@ -7,7 +7,7 @@ use windlass_core::Env;
 
 use crate::Error;
 
-/// How often [`retry_on_conflict`] tries, as in client-go.
+/// The number of attempts of [`retry_on_conflict`], as in client-go.
 pub const CONFLICT_ATTEMPTS: u32 = 5;
 
 /// The wait between two attempts, lengthened by up to a tenth.

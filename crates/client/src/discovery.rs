@@ -43,15 +43,15 @@ pub struct ApiResource {
     pub short_names: Vec<String>,
     /// Groups of resources that it belongs to, such as `all`.
     pub categories: Vec<String>,
-    /// What can be done with it, such as `get`.
+    /// The verbs, such as `get`.
     pub verbs: Vec<String>,
-    /// Whether its objects live in namespaces.
+    /// True if its objects live in namespaces.
     pub is_namespaced: bool,
     /// The parts of its objects, such as `status`.
     pub subresources: Vec<String>,
 }
 
-/// Why a name was not resolved.
+/// The reason why a name was not resolved.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DiscoveryError {
@@ -78,7 +78,7 @@ pub struct DiscoveryClient {
 
 #[derive(Debug, Default)]
 struct Known {
-    /// What was fetched last. Written by whoever holds `fetching`, read by everybody.
+    /// The last result. Written by whoever holds `fetching`, read by everybody.
     snapshot: RwLock<Option<Arc<Discovery>>>,
     /// Held while the server is asked, so that many misses at once ask it only once.
     fetching: tokio::sync::Mutex<()>,
@@ -94,7 +94,7 @@ impl DiscoveryClient {
         }
     }
 
-    /// What the server serves: kept from before, or asked for.
+    /// The resources of the server: cached, or asked for.
     ///
     /// # Errors
     /// When the server does not answer.

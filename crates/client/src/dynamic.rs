@@ -46,7 +46,7 @@ pub struct DynamicApi {
     namespace: Option<String>,
 }
 
-/// What came of a deletion.
+/// The result of a deletion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Deletion {
     /// The object is gone.

@@ -26,7 +26,7 @@ thread_local! {
     static PROTOBUF_ENCODER: RefCell<ProtobufEncoder> = RefCell::new(ProtobufEncoder::new());
 }
 
-/// How objects of built-in kinds are written for a server, and read from its watches.
+/// The encoding of built-in kinds in request bodies and watches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Encoding {
     /// As JSON, which every server reads.
@@ -39,7 +39,7 @@ pub enum Encoding {
 }
 
 impl Encoding {
-    /// What the content type among some headers names; `None` if it is neither.
+    /// The encoding that a content type header names; `None` if it is neither.
     #[must_use]
     pub fn of(headers: &HeaderMap) -> Option<Self> {
         let said = headers.get(CONTENT_TYPE)?.to_str().ok()?;

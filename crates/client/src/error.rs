@@ -1,4 +1,4 @@
-//! What can become of a request that failed.
+//! Errors of requests.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use windlass_core::ParseError;
 use crate::Status;
 use crate::transport::{BoxError, TransportError};
 
-/// What is known about a request that failed.
+/// The effect of a failed request, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The server refused it. Nothing was changed.
@@ -31,7 +31,7 @@ struct Failure {
     previous: Option<String>,
 }
 
-/// Why a request failed.
+/// The cause of a failed request.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Cause {
@@ -117,13 +117,13 @@ impl Error {
         self
     }
 
-    /// What is known about the request.
+    /// The effect of the request, as far as it is known.
     #[must_use]
     pub fn outcome(&self) -> Outcome {
         self.0.outcome
     }
 
-    /// Why it failed.
+    /// The cause.
     #[must_use]
     pub fn cause(&self) -> &Cause {
         &self.0.cause
@@ -225,7 +225,8 @@ impl Error {
     }
 }
 
-/// Whether a request that ended in this error had left the process.
+/// The outcome of a request that ended in this error: [`Outcome::NotSent`] if it never left the
+/// process.
 fn outcome_of(source: &(dyn std::error::Error + Send + Sync + 'static)) -> Outcome {
     if source.is::<kube_client::client::AuthError>() {
         return Outcome::NotSent;

@@ -29,7 +29,7 @@ enum Source {
     },
 }
 
-/// Why an item is missing, or why a list ended too early.
+/// The reason why an item is missing, or why a list ended too early.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ListError {
@@ -155,7 +155,7 @@ async fn next_item(
 }
 
 impl ListError {
-    /// Whether the list ends with this error.
+    /// Returns true if the list ends with this error.
     #[must_use]
     pub fn is_final(&self) -> bool {
         !matches!(self, Self::Undecodable(_))

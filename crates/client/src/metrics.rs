@@ -27,7 +27,7 @@ const BYTES: [f64; 11] = [
     16_777_216.0,
 ];
 
-/// What clients count. Clones count together.
+/// The metrics of clients. Clones count together.
 #[derive(Clone, Debug)]
 pub struct Metrics {
     requests: Family<ResultLabels, Counter>,

@@ -1,11 +1,11 @@
-//! What can be asked of a list, a watch and a write.
+//! The options of lists, watches and writes.
 
 use std::time::Duration;
 
 use serde::Serialize;
 use windlass_core::Prune;
 
-/// How the resource version of a list or watch is meant.
+/// The `resourceVersionMatch` of a list or watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VersionMatch {
     /// Exactly this state.
@@ -23,17 +23,17 @@ pub struct ListOptions {
     pub field_selector: String,
     /// At most this many in one answer; zero for all of them.
     pub limit: u32,
-    /// Where the answer before this one ended.
+    /// The continue token of the page before.
     pub continue_token: String,
     /// The state to read: empty for the latest, `0` for any.
     pub resource_version: String,
-    /// How `resource_version` is meant.
+    /// The meaning of `resource_version`.
     pub version_match: Option<VersionMatch>,
     /// Ask for names, labels and the rest of the metadata only.
     pub is_metadata_only: bool,
-    /// What is skipped while decoding.
+    /// The fields that are skipped while decoding.
     pub prune: Prune,
-    /// How long to wait for the server, in place of the client's own limit.
+    /// The time limit of the request, in place of the client's own.
     pub timeout: Option<Duration>,
 }
 
@@ -46,7 +46,7 @@ pub struct WatchOptions {
     pub field_selector: String,
     /// The state after which events are sent: empty for the latest, `0` for any.
     pub resource_version: String,
-    /// How `resource_version` is meant; only with `send_initial_events`.
+    /// The meaning of `resource_version`; only with `send_initial_events`.
     pub version_match: Option<VersionMatch>,
     /// Start with the objects that exist, and mark their end with a bookmark.
     pub send_initial_events: bool,
@@ -56,7 +56,7 @@ pub struct WatchOptions {
     pub timeout: Option<Duration>,
     /// Ask for names, labels and the rest of the metadata only.
     pub is_metadata_only: bool,
-    /// What is skipped while decoding.
+    /// The fields that are skipped while decoding.
     pub prune: Prune,
 }
 
@@ -196,7 +196,7 @@ fn version_match(params: &mut Vec<(&'static str, String)>, wanted: Option<Versio
     params.push(("resourceVersionMatch", value.to_owned()));
 }
 
-/// What happens to the objects that belong to a deleted one.
+/// The deletion propagation policy: the fate of the objects that belong to a deleted one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Propagation {
     /// They stay, without an owner.
@@ -207,7 +207,7 @@ pub enum Propagation {
     Foreground,
 }
 
-/// How strictly a server treats fields it does not know.
+/// The treatment of unknown fields by the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldValidation {
     /// They are dropped.
@@ -221,16 +221,16 @@ pub enum FieldValidation {
 /// Options of a create, an update or a patch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WriteOptions {
-    /// Who writes, for the record of managed fields.
+    /// The field manager, for the record of managed fields.
     pub field_manager: String,
     /// Go through all checks and store nothing.
     pub is_dry_run: bool,
     /// Take over fields that others manage; for apply only.
     pub is_forced: bool,
-    /// How strictly unknown fields are treated.
+    /// The treatment of unknown fields.
     pub field_validation: Option<FieldValidation>,
-    /// Whether only the metadata of the answer is wanted, without managed fields. The server is
-    /// asked to send no more, and what it sends nevertheless is not read, which for a large object
+    /// True to get only the metadata of the answer, without managed fields. The server is asked to
+    /// send no more, and the rest is not decoded if it comes nevertheless, which for a large object
     /// is most of the work; a server in the same process may answer with all of it.
     pub is_metadata_only: bool,
 }
@@ -289,9 +289,9 @@ pub struct DeleteOptions {
     pub uid: Option<String>,
     /// Only if the object has not changed since.
     pub resource_version: Option<String>,
-    /// How long it may take to shut down.
+    /// The grace period.
     pub grace_period: Option<Duration>,
-    /// What happens to its dependents.
+    /// The propagation policy: the fate of its dependents.
     pub propagation: Option<Propagation>,
     /// Go through all checks and delete nothing.
     pub is_dry_run: bool,

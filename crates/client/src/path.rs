@@ -5,7 +5,7 @@ use windlass_core::{GroupVersion, Gvr};
 
 use crate::{Cause, Error, Outcome};
 
-/// What is written as it is inside one segment of a path (RFC 3986, `pchar`).
+/// The characters that are not percent-encoded inside one segment of a path (RFC 3986, `pchar`).
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')

@@ -16,11 +16,11 @@ pub(crate) struct Reader {
     body: Body,
     limit: Limit,
     bytes: usize,
-    /// Whose metrics get the size of the body when it has been read.
+    /// The options whose metrics get the size of the body when it has been read.
     measured: Option<(Arc<RestOptions>, Method)>,
 }
 
-/// How long the server may take.
+/// The time limit of the server.
 #[derive(Clone, Copy, Debug)]
 enum Limit {
     None,
@@ -36,14 +36,14 @@ enum Limit {
     },
 }
 
-/// Why a body ended too early.
+/// The reason why a body ended too early.
 #[derive(Debug)]
 pub(crate) enum ReadError {
     Timeout(Duration),
     Connection(BoxError),
 }
 
-/// What came of reading a whole body.
+/// The result of reading a whole body.
 #[derive(Debug)]
 pub(crate) enum Collected {
     Whole(Bytes),

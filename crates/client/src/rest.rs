@@ -27,14 +27,14 @@ use crate::{WatchOptions, WatchStream};
 pub use answer::Answer;
 pub use request::Request;
 
-/// How much longer than it was asked to a server may keep a watch open.
+/// The time after its agreed end for which a server may keep a watch open.
 const WATCH_GRACE: Duration = Duration::from_secs(30);
 
 /// Content types of answers that hold only metadata.
 const PARTIAL: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 const PARTIAL_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
-/// What a watch asks for that may come in protobuf. For custom resources it comes in JSON.
+/// The `Accept` header of a watch that may come in protobuf. For custom resources it comes in JSON.
 const PROTOBUF_OR_JSON: &str = "application/vnd.kubernetes.protobuf,application/json";
 
 /// A client that speaks in methods, paths and bodies. Clones share its limits.

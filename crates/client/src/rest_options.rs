@@ -7,10 +7,10 @@ use crate::encoding::Encoding;
 use crate::metrics::Metrics;
 use crate::throttle::RateLimit;
 
-/// How long to wait for the answer to one request. An API server gives up after one minute.
+/// The time limit of one request. An API server gives up after one minute.
 pub const TIMEOUT: Duration = Duration::from_secs(65);
 
-/// How often a request is repeated where that is safe, as in client-go.
+/// The number of retries of a request where that is safe, as in client-go.
 pub const RETRIES_LIMIT: u32 = 10;
 
 /// Longest answer that is held as a whole: a single object, or a discovery document.
@@ -19,25 +19,25 @@ pub const BODY_BYTES_LIMIT: usize = 64 << 20;
 /// Limits and names that a client works under.
 #[derive(Clone, Debug)]
 pub struct RestOptions {
-    /// What the client calls itself.
+    /// The `User-Agent`.
     pub user_agent: String,
-    /// How many requests it may send; `None` for any number. Watches are not counted.
+    /// The rate limit of requests; `None` for any number. Watches are not counted.
     pub rate_limit: Option<RateLimit>,
-    /// How long to wait for the answer to one request.
+    /// The time limit of one request.
     pub timeout: Duration,
-    /// How often a request is repeated where that is safe.
+    /// The number of retries of a request where that is safe.
     pub retries_limit: u32,
     /// Longest item of a list or event of a watch.
     pub item_bytes_limit: usize,
     /// Longest answer that is held as a whole.
     pub body_bytes_limit: usize,
-    /// How objects of built-in kinds are written, and read from watches.
+    /// The encoding of built-in kinds in request bodies and watches.
     pub encoding: Encoding,
     /// The namespace for those who name none.
     pub default_namespace: String,
     /// The server's name in metrics.
     pub host: String,
-    /// Where requests are counted.
+    /// The metrics in which requests are counted.
     pub metrics: Metrics,
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// What a server says about a request it did not carry out.
+/// The answer of a server to a request that it did not carry out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Status {
@@ -17,12 +17,12 @@ pub struct Status {
     pub reason: String,
     /// The HTTP status code.
     pub code: u16,
-    /// What the reason is about.
+    /// The object that the reason is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub details: Option<StatusDetails>,
 }
 
-/// What a [`Status`] is about.
+/// The object that a [`Status`] is about, with causes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct StatusDetails {

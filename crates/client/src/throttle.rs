@@ -12,7 +12,7 @@ const LONG_WAIT: Duration = Duration::from_millis(50);
 const VERY_LONG_WAIT: Duration = Duration::from_secs(1);
 const VERY_LONG_WAIT_LOG_INTERVAL: Duration = Duration::from_secs(10);
 
-/// How many requests a client may send.
+/// The rate limit of a client.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RateLimit {
     /// Requests per second in the long run.
@@ -22,7 +22,7 @@ pub struct RateLimit {
 }
 
 impl RateLimit {
-    /// What a manager of controllers gets by default.
+    /// The default of a manager of controllers.
     pub const MANAGER: Self = Self {
         qps: 20.0,
         burst: 30,

@@ -35,7 +35,7 @@ pub use tower::BoxError;
 /// A future that is sent between threads.
 pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// What a request carries.
+/// The body of a request.
 #[derive(Clone, Default)]
 pub enum Payload {
     /// Nothing.
@@ -47,7 +47,7 @@ pub enum Payload {
     Doc(Doc),
 }
 
-/// What an answer carries.
+/// The body of an answer.
 #[derive(Debug)]
 pub enum Content {
     /// Bytes, as they arrive.
@@ -99,7 +99,7 @@ pub struct Watching;
 pub struct MetadataOnly;
 
 impl MetadataOnly {
-    /// What of the answer is not read.
+    /// The fields of the answer that are not decoded.
     #[must_use]
     pub fn prune(self) -> Prune {
         static PRUNE: LazyLock<Prune> =
@@ -133,9 +133,9 @@ impl MetadataOnly {
 #[derive(Debug, thiserror::Error)]
 #[error("{source}")]
 pub struct TransportError {
-    /// Whether the server may have seen the request.
+    /// True if the server may have seen the request.
     pub may_have_arrived: bool,
-    /// What went wrong.
+    /// The error.
     #[source]
     pub source: BoxError,
 }
@@ -144,7 +144,7 @@ pub struct TransportError {
 #[derive(Clone)]
 pub struct Transport {
     call: Arc<dyn Call>,
-    /// Whether documents reach the server as such. If not they are written before the request is
+    /// True if documents reach the server as such. If not, they are encoded before the request is
     /// sent, once, however often it is repeated.
     takes_docs: bool,
 }
@@ -223,7 +223,8 @@ impl Transport {
         self.call.call(request)
     }
 
-    /// Whether documents reach the server as such, and so cost nothing, however large they are.
+    /// Returns true if documents reach the server as such, and so cost nothing, however large they
+    /// are.
     pub(crate) fn takes_docs(&self) -> bool {
         self.takes_docs
     }

@@ -34,13 +34,13 @@ enum Source {
 struct Wire {
     decoder: Decoder,
     reader: Reader,
-    /// How long one event may take from its first byte to its last.
+    /// The time limit of one event, from its first byte to its last.
     event_timeout: Duration,
     /// When the event that has begun must be complete.
     event_deadline: Option<Instant>,
 }
 
-/// How events are written.
+/// The decoder of events.
 #[derive(Debug)]
 pub(crate) enum Decoder {
     /// As JSON, each in a line.
@@ -50,7 +50,7 @@ pub(crate) enum Decoder {
     Frames(FrameDecoder, Unreadable),
 }
 
-/// Where a watch in protobuf notes that it could not read an event.
+/// The record of a protobuf watch that could not decode an event.
 #[derive(Debug)]
 pub(crate) struct Unreadable {
     pub(crate) resource: Gvr,

@@ -8,14 +8,14 @@ use kube_client::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 
 use crate::config_error::{ConfigError, kubeconfig_field};
 
-/// Where to look for a configuration, and what to choose in it.
+/// The places to look for a configuration, and the context to choose in it.
 #[derive(Clone, Debug, Default)]
 pub struct Lookup {
     /// The file that a flag names. If there is one, nothing else is looked at.
     pub flag: Option<PathBuf>,
     /// The value of `KUBECONFIG`: files separated as in `PATH`.
     pub environment: Option<OsString>,
-    /// Whether to look for the service account of a pod.
+    /// True to look for the service account of a pod.
     pub in_cluster: bool,
     /// The home directory.
     pub home: Option<PathBuf>,
@@ -27,7 +27,7 @@ pub struct Lookup {
     pub user: Option<String>,
 }
 
-/// Where a configuration was found.
+/// The source of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ConfigSource {

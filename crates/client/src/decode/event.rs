@@ -36,7 +36,7 @@ impl WatchEvent {
     }
 }
 
-/// Why an event is missing, or why the watch ended.
+/// The reason why an event is missing, or why the watch ended.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WatchError {
@@ -75,7 +75,7 @@ impl WatchEvent {
         self.object().str_at("/metadata/resourceVersion")
     }
 
-    /// Whether this bookmark ends the initial events of a watch that asked for them.
+    /// Returns true if this bookmark ends the initial events of a streaming list.
     #[must_use]
     pub fn is_initial_events_end(&self) -> bool {
         matches!(self, Self::Bookmark(doc) if doc.str_at(INITIAL_EVENTS_END) == "true")
@@ -83,7 +83,7 @@ impl WatchEvent {
 }
 
 impl WatchError {
-    /// Whether the watch ends with this error.
+    /// Returns true if the watch ends with this error.
     #[must_use]
     pub fn is_final(&self) -> bool {
         !matches!(self, Self::Undecodable(_))

@@ -18,7 +18,7 @@ const HEAD: usize = 4;
 #[derive(Debug)]
 pub(crate) struct FrameDecoder {
     decoder: ProtobufDecoder,
-    /// What has not been looked at yet.
+    /// The bytes that were not looked at yet.
     chunk: Bytes,
     /// The start of a frame whose end has not come yet. Bounded by `bytes_limit`.
     carry: Vec<u8>,
@@ -47,7 +47,7 @@ impl FrameDecoder {
         self.chunk = chunk;
     }
 
-    /// Whether a frame has begun that is not complete.
+    /// Returns true if a frame has begun that is not complete.
     pub(crate) fn is_inside_frame(&self) -> bool {
         !self.carry.is_empty()
     }
@@ -98,7 +98,7 @@ impl FrameDecoder {
     }
 }
 
-/// Where the frame ends that these bytes begin with, if they say it yet.
+/// The end of the first frame in these bytes; `None` if its length has not arrived.
 fn frame_end(bytes: &[u8]) -> Option<usize> {
     let head = bytes.first_chunk::<HEAD>()?;
     Some((u32::from_be_bytes(*head) as usize).saturating_add(HEAD))

@@ -29,7 +29,7 @@ impl ListHead {
         self.metadata.str_at("/resourceVersion")
     }
 
-    /// Where the next page begins; empty on the last one.
+    /// The continue token of the next page; empty on the last one.
     #[must_use]
     pub fn continue_token(&self) -> &str {
         self.metadata.str_at("/continue")
@@ -45,7 +45,7 @@ impl ListHead {
         }
     }
 
-    /// How many items follow on later pages, if the server says.
+    /// The number of items on later pages, if the server says.
     #[must_use]
     pub fn remaining(&self) -> Option<i64> {
         self.metadata.at("/remainingItemCount").as_i64()
@@ -59,7 +59,7 @@ impl ListHead {
 #[derive(Debug)]
 pub struct ListDecoder {
     parser: Parser,
-    /// What has not been looked at yet.
+    /// The bytes that were not looked at yet.
     chunk: Bytes,
     /// The start of a value whose end has not come yet. Bounded by `bytes_limit`.
     carry: Vec<u8>,
@@ -75,7 +75,7 @@ pub struct ListDecoder {
     bytes: u64,
 }
 
-/// What comes next.
+/// The state of the decoder: the token that comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Open,
@@ -137,7 +137,7 @@ impl ListDecoder {
         self.chunk = chunk;
     }
 
-    /// What is known about the list; complete when the body is.
+    /// The metadata of the list; complete when the body is.
     #[must_use]
     pub fn head(&self) -> &ListHead {
         &self.head
@@ -170,7 +170,7 @@ impl ListDecoder {
         Ok(())
     }
 
-    /// Whether the next byte begins a token, so that spaces before it mean nothing.
+    /// Returns true if the next byte begins a token, so that spaces before it mean nothing.
     fn is_at_token(&self) -> bool {
         let in_value = matches!(self.state, State::Key | State::Value(_) | State::Item);
         !in_value || self.carry.is_empty()
@@ -355,7 +355,7 @@ impl Field {
     }
 }
 
-/// What `PodList` says about its items. A generic `List` holds items that tell it themselves.
+/// The type of the items of a `PodList`. Items of a generic `List` carry their type themselves.
 fn item_type(head: &ListHead) -> Option<(Doc, Doc)> {
     let kind = head
         .kind

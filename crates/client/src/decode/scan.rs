@@ -24,8 +24,8 @@ enum Place {
     Word,
 }
 
-/// What a byte means outside of strings. A table, because most bytes mean nothing and this is the
-/// inner loop of every list.
+/// The meaning of a byte outside of strings. A table, because most bytes mean nothing and this is
+/// the inner loop of every list.
 const PLAIN: u8 = 0;
 const QUOTE: u8 = 1;
 const OPEN: u8 = 2;
@@ -110,7 +110,7 @@ impl ValueScan {
     }
 }
 
-/// Whether JSON allows this byte between any two tokens.
+/// Returns true if JSON allows this byte between any two tokens.
 pub(super) fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\n' | b'\t' | b'\r')
 }

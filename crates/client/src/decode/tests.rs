@@ -17,7 +17,7 @@ const LIST: &str = r#"{
   "later": {"anything": [1, 2]}
 }"#;
 
-/// What one way of cutting a body into chunks gives.
+/// The result of one way to cut a body into chunks.
 #[derive(Debug, PartialEq)]
 struct Listed {
     items: Vec<Result<Doc, Undecodable>>,

@@ -15,7 +15,7 @@ use crate::Status;
 #[derive(Debug)]
 pub struct WatchDecoder {
     parser: Parser,
-    /// What has not been looked at yet.
+    /// The bytes that were not looked at yet.
     chunk: Bytes,
     /// The start of a line whose end has not come yet. Bounded by `bytes_limit`.
     carry: Vec<u8>,
@@ -51,7 +51,7 @@ impl WatchDecoder {
         self.chunk = chunk;
     }
 
-    /// Whether a line has begun that is not complete.
+    /// Returns true if a line has begun that is not complete.
     #[must_use]
     pub fn is_inside_line(&self) -> bool {
         !self.carry.is_empty()
@@ -141,7 +141,7 @@ fn status(object: &[u8]) -> WatchError {
     }
 }
 
-/// What makes an event of an object, by the type of the event.
+/// The constructor of an event, by the type of the event.
 pub(super) fn maker(sort: &[u8]) -> Result<fn(Doc) -> WatchEvent, WatchError> {
     Ok(match sort {
         b"ADDED" => WatchEvent::Added,

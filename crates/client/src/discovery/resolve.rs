@@ -61,7 +61,8 @@ impl Discovery {
 }
 
 impl ApiResource {
-    /// Whether this is what follows the first dot of `deployments.apps` or `deployments.v1.apps`.
+    /// Returns true if `place` names the group, or version and group, of this resource: the part of
+    /// `deployments.apps` or `deployments.v1.apps` behind the first dot.
     fn is_at(&self, place: Option<&str>) -> bool {
         let Some(place) = place else {
             return true;

@@ -19,7 +19,7 @@ use crate::{Cause, Error, Outcome, Status};
 /// Longest error answer that is read.
 const STATUS_BYTES_LIMIT: usize = 1 << 20;
 
-/// How much of an error answer that is not a status is repeated.
+/// The length of the excerpt of an error body that is no `Status`.
 const MESSAGE_CHARS_LIMIT: usize = 256;
 
 /// The answer to a request: head read, content still to come.
@@ -33,7 +33,7 @@ pub struct Answer {
     status: StatusCode,
     headers: HeaderMap,
     content: Content,
-    /// What of the content is not read.
+    /// The fields of the content that are not decoded.
     prune: Prune,
 }
 
@@ -163,7 +163,7 @@ impl Answer {
         self.timeout
     }
 
-    /// How the content is written. Refuses what an API server does not send.
+    /// The encoding of the content. Refuses encodings that an API server does not send.
     pub(super) fn encoding(&self) -> Result<Encoding, Error> {
         self.require_plain()?;
         if !matches!(self.content, Content::Body(_)) {
@@ -218,7 +218,7 @@ impl Answer {
         Err(Error::new(Outcome::Unknown, self.name, cause))
     }
 
-    /// What a server that did not succeed has to say.
+    /// The status of a failed request.
     pub(super) async fn into_status(self) -> Status {
         let (code, headers) = (self.status, self.headers);
         let mut status = match self.content {
@@ -248,7 +248,7 @@ impl Answer {
     }
 }
 
-/// How long the server asks to wait. Only the form in seconds: no API server sends a date.
+/// The `Retry-After` of the server. Only the form in seconds: no API server sends a date.
 pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     header(headers, RETRY_AFTER)
         .trim()

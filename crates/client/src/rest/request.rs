@@ -44,7 +44,7 @@ pub struct Request {
     payload: Payload,
     timeout: Duration,
     is_watch: bool,
-    /// Whether only the metadata of the answer is read.
+    /// True if only the metadata of the answer is read.
     is_metadata_only: bool,
     /// The first thing that was wrong with a part of it.
     problem: Option<(Outcome, Cause)>,
@@ -313,7 +313,7 @@ impl Request {
         Err((Error::status_answer(name, status), wait))
     }
 
-    /// What layers of the transport are told of the request.
+    /// The extensions of the request, for layers of the transport.
     fn extensions(&self) -> http::Extensions {
         let of_client = self.client.extensions.as_deref();
         let mut extensions = of_client.cloned().unwrap_or_default();

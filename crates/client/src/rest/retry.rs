@@ -13,12 +13,12 @@ const BROKEN_CONNECTION_WAIT: Duration = Duration::from_secs(1);
 /// Longest wait that a server can impose on a request.
 const WAIT_LIMIT: Duration = Duration::from_secs(60);
 
-/// How long to wait before the request is sent once more; `None` if it is not.
+/// The wait before the request is sent once more; `None` if it is not.
 ///
-/// The server must ask for it: with 429 or a 5xx, and a `Retry-After`. What was refused may always
-/// be repeated. What may have been carried out is repeated only where doing it twice is the same
-/// as doing it once, so never for a POST, nor for a PATCH, which may append. A broken connection
-/// is like the latter, and only for reads, as in client-go.
+/// The server must ask for it: with 429 or a 5xx, and a `Retry-After`. A refused request may always
+/// be repeated. A request that may have been carried out is repeated only if it is idempotent, so
+/// never a POST, nor a PATCH, which may append. A broken connection counts as the latter, and is
+/// retried for reads only, as in client-go.
 pub(super) fn wait_before_retry(
     method: &Method,
     error: &Error,
@@ -53,7 +53,7 @@ pub(super) fn reason(attempt: u32, wait: Duration, error: &Error) -> String {
     )
 }
 
-/// Whether the peer closed the connection while we waited for an answer.
+/// Returns true if the peer closed the connection while we waited for an answer.
 fn is_broken(source: &(dyn std::error::Error + 'static)) -> bool {
     use std::io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
     sources(source).any(|error| {

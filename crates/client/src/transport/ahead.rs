@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 use hyper::rt::{Read, ReadBuf, ReadBufCursor, Write};
 use hyper_util::client::legacy::connect::{Connected, Connection};
 
-/// What is read at most with one system call. TLS asks for four kilobytes at a time, of which an
+/// The most that is read with one system call. TLS asks for four kilobytes at a time, of which an
 /// API server that answers many requests sends several at once.
 const READ_BYTES: usize = 64 << 10;
 
@@ -112,7 +112,7 @@ mod tests {
         }
     }
 
-    /// What a reader of four bytes gets.
+    /// The bytes that a reader of four bytes gets.
     fn read(ahead: &mut ReadAhead<Arrivals>) -> Poll<Vec<u8>> {
         let mut room = [0; 4];
         let mut read = ReadBuf::new(&mut room);

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::client::legacy::connect::{Connected, Connection};
 
-/// How much is held back at most.
+/// The most bytes that are held back.
 const HELD_BYTES_LIMIT: usize = 64 << 10;
 
 /// A connection that sends what is written in one turn of its task together.
@@ -27,7 +27,7 @@ pub(super) struct WriteBatch<T> {
     flush: Flush,
 }
 
-/// Whether the connection below has to be flushed.
+/// The flush state of the connection below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Flush {
     /// Nothing was written since it was.

@@ -58,7 +58,7 @@ async fn connect(path: &Path) -> Clientset {
     Clientset::new(RestClient::connect(&config).await.unwrap())
 }
 
-/// Who the server takes the client for: the name is in its refusal.
+/// The user name of the client as the server knows it, from its refusal.
 async fn refused_as(client: &Clientset) -> String {
     let secrets = client
         .api::<Namespace>()

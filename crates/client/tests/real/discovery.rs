@@ -1,4 +1,4 @@
-//! What a real server serves.
+//! Discovery on a real server.
 
 use windlass_client::{Config, Payload};
 use windlass_client::{DiscoveryClient, DiscoveryError, RestClient, Transport};

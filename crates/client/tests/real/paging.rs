@@ -8,7 +8,7 @@ use crate::setup::{config_map, namespace};
 
 const COUNT: usize = 5000;
 
-/// How many requests are on the way at once while the objects are created.
+/// The number of concurrent requests that create the objects.
 const WRITERS: usize = 32;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

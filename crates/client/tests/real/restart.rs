@@ -53,7 +53,8 @@ async fn a_watch_ends_with_its_server_and_is_resumed_where_it_was() {
     assert_eq!(map.metadata.name.as_deref(), Some("b"));
 }
 
-/// Whether a watch from this state is refused. A server may say so at once or in the first event.
+/// Returns true if a watch from this state is refused. A server may say so at once or in the first
+/// event.
 async fn is_gone(maps: &Api<ConfigMap>, resource_version: &str) -> bool {
     match maps.watch(&WatchOptions::from(resource_version)).await {
         Err(error) => error.is_gone(),

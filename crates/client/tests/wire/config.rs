@@ -1,4 +1,4 @@
-//! Where configurations are found, and what errors about them say.
+//! Sources of configurations, and the texts of errors about them.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! What is said in protobuf, and what stays JSON.
+//! Requests in protobuf, and those that stay JSON.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,4 +1,4 @@
-//! What is sent once more, what is not, and what is known about it.
+//! Retries: requests that are sent once more, those that are not, and their outcome.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
