@@ -1,4 +1,4 @@
-//! Server-side apply: who set which field, and how configurations merge.
+//! Server-side apply: managed fields, and merging of configurations.
 //!
 //! Every write of an object is attributed to a manager. [`apply`] merges a configuration into the
 //! live object, removes what the manager applied before and no longer does, and refuses to change

@@ -8,11 +8,11 @@ use windlass_core::{Doc, Kind, Memo, Object, Quantity, Str};
 use crate::table::{Field, Shape, Type};
 use crate::zero::{is_left_out, is_scalar, zero};
 
-/// Specs whose canonical form a thread remembers, before it forgets all of them.
+/// The number of memoized specs on a thread, after which all are dropped.
 const SPECS_LIMIT: usize = 8192;
-/// The same of lists.
+/// The number of memoized lists.
 const LISTS_LIMIT: usize = 1024;
-/// The field whose canonical form is remembered as a whole.
+/// The field whose canonical form is memoized as a whole.
 const SPEC: &str = "spec";
 
 thread_local! {

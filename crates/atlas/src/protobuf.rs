@@ -145,8 +145,8 @@ pub fn decode_protobuf_as(body: &[u8], implied: &Gvk) -> Result<Decoded, Protobu
 
 /// Decodes many objects of one kind, such as those of a watch.
 ///
-/// It remembers the values of fields near the root of the objects, as the spec of pods of one
-/// template. What it remembers is bounded.
+/// It memoizes the values of fields near the root of the objects, such as the spec of the pods of
+/// one template, up to a limit.
 pub struct ProtobufDecoder {
     decoder: Decoder,
     prune: Prune,

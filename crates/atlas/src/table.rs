@@ -14,7 +14,7 @@ static ATLAS: LazyLock<Atlas> = LazyLock::new(|| parse::parse(include_str!("fact
 pub struct Atlas {
     types: Vec<Type>,
     enums: Vec<Vec<&'static str>>,
-    /// By the name of the kind, in whatever group and version.
+    /// By the name of the kind, for all groups and versions.
     kinds: HashMap<&'static str, Vec<TypeRef>>,
     /// By package and name, as in `core/v1` and `PodSpec`.
     names: HashMap<(&'static str, &'static str), TypeRef>,

@@ -20,7 +20,7 @@ use windlass_core::Selector;
 /// A value that is computed when it is read for the first time after something has changed.
 pub struct Lazy<T, E> {
     compute: Box<dyn Fn() -> Result<T, E> + Send + Sync>,
-    /// Counts the changes. Written by whoever notices one.
+    /// The number of changes. Written by `notify`, read by `get`.
     changes: AtomicU64,
     /// The last value, and how many changes it has seen. Locked while a value is computed, so that
     /// several readers compute it once.

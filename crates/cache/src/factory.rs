@@ -1,4 +1,4 @@
-//! One informer per resource, shared by everyone in a process who needs it.
+//! One informer per resource, shared in a process.
 
 mod builder;
 
@@ -161,8 +161,7 @@ impl InformerFactory {
         self.informer_of(self.spec(resource).metadata_only())
     }
 
-    /// The informer of a part of a resource. What the spec says counts, whatever the factory's
-    /// namespace is.
+    /// The informer of a part of a resource. The namespace of the spec overrides the factory's.
     #[must_use]
     pub fn informer_of<K: 'static>(&self, spec: InformerSpec) -> SharedInformer<K> {
         let mut informers = self.shared.informers.lock();

@@ -16,11 +16,11 @@ use crate::{
 /// A handler's task before it is spawned.
 pub(crate) type Delivery = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Applies batches and hands what changed to the listeners.
+/// Applies batches and passes the changes to the listeners.
 ///
-/// A batch is applied and handed out under one lock, and a listener is added under the same lock
-/// together with a snapshot of the store. So a listener that comes late misses nothing and hears
-/// nothing twice. Nobody waits under the lock: handing out only fills buffers.
+/// A batch is applied and passed on under one lock, and a listener is added under the same lock
+/// together with a snapshot of the store. So a listener that is added late misses nothing and gets
+/// nothing twice. Nobody waits under the lock: passing on only fills buffers.
 pub(crate) struct Fanout {
     store: Arc<Indexer>,
     /// Lock order: this, then the store's, then a listener's.

@@ -64,7 +64,7 @@ pub type Deltas = Vec<Delta>;
 pub struct Listing {
     /// The objects.
     pub objects: Vec<Obj>,
-    /// Objects that exist but could not be read; they stay as they are known.
+    /// Objects that exist but could not be read; the cache keeps their last state.
     pub kept: Vec<Key>,
     /// The revision that this is the state of.
     pub revision: Option<Revision>,
@@ -235,7 +235,7 @@ impl<Q: DeltaQueue> DeltaFifo<Q> {
         self.replace_keeping(objects, &[], revision)
     }
 
-    /// Queues a complete list, in which the objects of some keys stay as they are known.
+    /// Queues a complete list. The objects of some keys keep their last state.
     pub(crate) fn replace_keeping(
         &self,
         mut objects: Vec<Obj>,
@@ -303,8 +303,8 @@ impl<Q: DeltaQueue> DeltaFifo<Q> {
         }
     }
 
-    /// Waits until there is room. Lists and deletions do not ask: the first must be whole, and
-    /// holding up either only makes the cache older.
+    /// Waits until the queue has capacity. Lists and deletions do not wait: a list must be whole,
+    /// and a delay of either only makes the cache older.
     pub async fn ready(&self) {
         loop {
             let mut drained = pin!(self.drained.notified());

@@ -4,16 +4,16 @@ use std::{future::Future, marker::PhantomData, sync::Arc};
 
 use crate::object::{Deleted, Obj};
 
-/// Hears of every object of an informer.
+/// A handler of the changes of an informer's objects.
 ///
 /// The calls for one handler come one after another: an object is added once, updated any number
 /// of times and deleted once, and the `old` of an update is what the call before had last. The
 /// cache is already at least as new when a call comes. A handler may wait, and other handlers do
 /// not wait for it; but the usual handler only puts the key into a queue.
 ///
-/// A handler that is far behind is told less: several updates of an object become one. It still
-/// hears that an object came, that it was marked for deletion and that it went, so that it can
-/// count them; only when it is behind by twice its buffer are objects left out that are gone.
+/// A handler that is far behind gets fewer calls: several updates of an object become one. It still
+/// sees that an object was added, marked for deletion and deleted, so that it can count them. Only
+/// when it is behind by twice its buffer are objects left out that came and went.
 ///
 /// A panic is counted, and the notification is taken for handled.
 pub trait Handler<K>: Send + Sync + 'static {

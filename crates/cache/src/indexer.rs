@@ -176,7 +176,7 @@ impl Indexer {
 }
 
 impl Transaction<'_> {
-    /// Adds or updates an object; returns the one it took the place of.
+    /// Adds or updates an object; returns the one that it replaced.
     pub fn put(&mut self, object: &Obj) -> Option<Obj> {
         let before = self.next.objects.insert(object.clone());
         self.reindex(before.as_ref(), Some(object));

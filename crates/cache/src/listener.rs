@@ -21,7 +21,7 @@ use crate::{handler::Handler, indexer::Snapshot, metrics::InformerMetrics};
 use buffer::Buffer;
 pub(crate) use buffer::{Note, Purpose};
 
-/// The place where an informer leaves notes for one handler, and the handler's task takes them.
+/// The mailbox of one handler: the informer adds notifications, the handler's task takes them.
 pub(crate) struct Listener {
     buffer: Mutex<Buffer>,
     /// Rung when a note was left, and on close.
@@ -65,7 +65,7 @@ impl Listener {
         self.filled.notify_one();
     }
 
-    /// Ends the handler's task after the call in progress. What was not told is forgotten.
+    /// Ends the handler's task after the call in progress. Pending notifications are dropped.
     pub(crate) fn close(&self) {
         self.buffer.lock().close();
         self.filled.notify_one();

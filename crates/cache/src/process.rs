@@ -1,8 +1,8 @@
-//! Applies a batch to the store, and says what that changed.
+//! Applies a batch to the store, and returns the notifications.
 //!
-//! The store decides what a change is: an "added" object that is there already is an update, and a
-//! deletion of one that is not there is nothing. So each listener hears of an object as added,
-//! updated any number of times and deleted, in that order, whatever the server repeats or skips.
+//! The store decides about the type of a change: "added" for an object that exists is an update,
+//! and the deletion of an object that does not exist is nothing. So each listener sees an addition,
+//! updates and a deletion of an object, in that order, even if the server repeats or skips events.
 
 use windlass_core::Key;
 

@@ -64,7 +64,7 @@ pub struct ReflectorOptions {
     pub starts: Option<Arc<Semaphore>>,
 }
 
-/// A function that hears of the failures of a reflector.
+/// A function that is called with each failure of a reflector.
 pub type OnFailure = Arc<dyn Fn(&Failure) + Send + Sync>;
 
 impl fmt::Debug for ReflectorOptions {

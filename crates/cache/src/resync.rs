@@ -26,7 +26,8 @@ impl ResyncPeriods {
         self.check
     }
 
-    /// Takes a handler's wish, `None` for the default; returns what it is taken for.
+    /// Registers the resync period that a handler asks for, `None` for the default. Returns the
+    /// effective period.
     pub(crate) fn request(&mut self, wish: Option<Duration>, is_started: bool) -> Duration {
         let mut period = wish.unwrap_or(self.default);
         if !period.is_zero() && period < RESYNC_MIN {

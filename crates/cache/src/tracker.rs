@@ -9,8 +9,8 @@ use parking_lot::Mutex;
 /// Passes "synced" on through workers that take keys from a queue.
 ///
 /// A handler calls [`start`](Self::start) with each initial object, a worker
-/// [`finish`](Self::finish) when it is done with the key. Then whoever builds upon those workers
-/// knows when they have seen everything that was there at the start.
+/// [`finish`](Self::finish) when it is done with the key. Code on top of those workers then knows
+/// when they have processed every object of the first list.
 pub struct SyncTracker<T> {
     is_upstream_synced: Box<dyn Fn() -> bool + Send + Sync>,
     /// Keys that were started and not finished. Bounded by the objects of the first list.

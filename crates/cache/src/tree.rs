@@ -92,7 +92,7 @@ impl<T: Element> Tree<T> {
         }
     }
 
-    /// Puts an element in; returns the one it took the place of.
+    /// Inserts an element; returns the one that it replaced.
     pub(crate) fn insert(&mut self, element: T) -> Option<T> {
         let mut replaced = None;
         self.root = Some(match &self.root {

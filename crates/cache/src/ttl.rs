@@ -1,4 +1,4 @@
-//! A store that forgets.
+//! A store whose objects expire.
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 
@@ -8,14 +8,14 @@ use windlass_core::Key;
 
 use crate::object::Obj;
 
-/// Objects that are forgotten some time after they were put in.
+/// A store whose objects expire some time after they were put in.
 ///
-/// There is no task behind it: an object that is too old is dropped when somebody looks for it.
+/// There is no task behind it: an expired object is dropped at the next look-up.
 pub struct TtlStore {
     ttl: Duration,
     /// Returns true for objects that never expire.
     keep: Box<dyn Fn(&Obj) -> bool + Send + Sync>,
-    /// When each object was put in. Bounded by who puts them in.
+    /// The objects and the times at which they were put in. Bounded by the callers.
     objects: Mutex<BTreeMap<Key, (Instant, Obj)>>,
 }
 

@@ -29,7 +29,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// Finds a configuration in the usual places.
+    /// Finds a configuration in the default order.
     ///
     /// # Errors
     /// When there is none, or the one that was found is not valid.
@@ -37,7 +37,7 @@ impl Config {
         Self::find(&Lookup::from_process()).await
     }
 
-    /// Finds a configuration in the given places.
+    /// Finds a configuration by a [`Lookup`].
     ///
     /// # Errors
     /// When there is none, or the one that was found is not valid.
@@ -106,7 +106,7 @@ impl Config {
         redact(&self.inner.cluster_url)
     }
 
-    /// The namespace for those who name none.
+    /// The namespace of requests that name none.
     #[must_use]
     pub fn default_namespace(&self) -> &str {
         &self.rest.default_namespace

@@ -12,7 +12,7 @@ pub enum ConfigError {
     /// There is no configuration anywhere.
     #[error("no configuration found; looked at: {}", looked.join(", "))]
     NotFound {
-        /// The places that were looked at.
+        /// The sources that were looked at.
         looked: Vec<String>,
     },
     /// A file cannot be read, or is not a kubeconfig.

@@ -1,4 +1,4 @@
-//! Trying again when somebody else was faster.
+//! Retries after a conflict.
 
 use std::future::Future;
 use std::time::Duration;

@@ -171,7 +171,7 @@ impl DiscoveryClient {
         self.known.snapshot.read().clone()
     }
 
-    /// Asks the server, unless somebody else has done so since the caller looked.
+    /// Asks the server, unless another task has done so since the caller looked.
     async fn fetch_unless_newer_than(
         &self,
         seen: Option<Arc<Discovery>>,

@@ -16,11 +16,11 @@ pub(crate) const JSON: HeaderValue = HeaderValue::from_static(Encoding::Json.con
 pub(crate) const PROTOBUF: HeaderValue =
     HeaderValue::from_static(Encoding::Protobuf.content_type());
 
-/// The room that the body of a request starts with: most objects fit.
+/// The initial capacity of a request body: most objects fit.
 const BODY_CAPACITY: usize = 4 << 10;
 
 thread_local! {
-    /// Writes objects that are created, and knows the parts that those before had in common.
+    /// The JSON encoder of created objects, with the text of their common parts.
     static ENCODER: RefCell<Encoder> = RefCell::new(Encoder::new());
     /// The same for protobuf.
     static PROTOBUF_ENCODER: RefCell<ProtobufEncoder> = RefCell::new(ProtobufEncoder::new());

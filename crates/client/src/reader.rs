@@ -29,7 +29,7 @@ enum Limit {
         all: Duration,
         left: Duration,
     },
-    /// Until this moment, whatever happens.
+    /// A deadline for the whole body.
     Until {
         all: Duration,
         moment: Instant,

@@ -112,7 +112,7 @@ impl RestClient {
         &self.shared.options
     }
 
-    /// The namespace for those who name none.
+    /// The namespace of requests that name none.
     #[must_use]
     pub fn default_namespace(&self) -> &str {
         &self.shared.options.default_namespace

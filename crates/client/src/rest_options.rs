@@ -33,7 +33,7 @@ pub struct RestOptions {
     pub body_bytes_limit: usize,
     /// The encoding of built-in kinds in request bodies and watches.
     pub encoding: Encoding,
-    /// The namespace for those who name none.
+    /// The namespace of requests that name none.
     pub default_namespace: String,
     /// The server's name in metrics.
     pub host: String,

@@ -34,13 +34,13 @@ pub struct StatusDetails {
     pub kind: String,
     /// The uid of the object.
     pub uid: String,
-    /// One entry for each thing that is wrong.
+    /// The causes, one for each problem.
     pub causes: Vec<StatusCause>,
     /// After how many seconds to try again; zero where the server does not say.
     pub retry_after_seconds: i64,
 }
 
-/// One thing that is wrong with a request.
+/// One cause of a failure.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StatusCause {

@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep};
 /// Waits up to this long are not worth a word.
 const LONG_WAIT: Duration = Duration::from_millis(50);
 
-/// Waits beyond this are told to everybody, but not more often than the interval.
+/// Longer waits are logged at info level, once in an interval.
 const VERY_LONG_WAIT: Duration = Duration::from_secs(1);
 const VERY_LONG_WAIT_LOG_INTERVAL: Duration = Duration::from_secs(10);
 
@@ -41,7 +41,7 @@ struct State {
     /// Below zero while requests wait for tokens they have reserved.
     tokens: f64,
     filled: Instant,
-    /// When a very long wait was told last.
+    /// The time of the last log line about a very long wait.
     logged: Option<Instant>,
 }
 

@@ -140,7 +140,7 @@ pub struct TransportError {
     pub source: BoxError,
 }
 
-/// A shared handle to whatever answers requests.
+/// A shared handle to a service that answers requests.
 #[derive(Clone)]
 pub struct Transport {
     call: Arc<dyn Call>,

@@ -104,7 +104,7 @@ impl AsRef<str> for Key {
     }
 }
 
-/// The identity of one life of an object: a name that is deleted and created again gets a new one.
+/// The UID of an object: a name that is deleted and created again gets a new one.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Uid(Arc<str>);
 

@@ -79,7 +79,7 @@ pub fn usage(resource: &GroupResource, object: &Doc, now: Time) -> Amounts {
     used
 }
 
-/// A number of things.
+/// A count as a quantity.
 fn whole(count: i64) -> Quantity {
     Quantity::new(count, QuantityFormat::DecimalSi)
 }

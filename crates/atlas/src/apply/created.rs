@@ -12,7 +12,8 @@ use super::element::PathElement;
 use super::encode::{SELF, encode_step, joined};
 use super::schema::{ListKind, Schema, Structure, step_of};
 
-/// Names of fields whose steps a thread remembers; far more than the kinds of a cluster have.
+/// The number of field names whose path elements a thread memoizes; far more than the kinds of a
+/// cluster have.
 const STEPS_LIMIT: usize = 8192;
 
 /// The same of items.
@@ -21,7 +22,7 @@ const ITEMS_LIMIT: usize = 1024;
 thread_local! {
     /// The steps of fields, by name.
     static STEPS: RefCell<Memo<Str, Str>> = RefCell::new(Memo::new(STEPS_LIMIT));
-    /// The nodes of items that have plain fields only, by the place and the names of the fields.
+    /// The nodes of items that have scalar fields only, by the schema and the names of the fields.
     static ITEMS: RefCell<Memo<(usize, usize), (Object, Doc)>> =
         RefCell::new(Memo::new(ITEMS_LIMIT));
 }
@@ -52,7 +53,7 @@ impl Found {
         Self { is_member, below }
     }
 
-    /// The node of the place; `None` if nothing is said of it.
+    /// The node of the path element; `None` if it is not in the set.
     fn node(self) -> Option<Doc> {
         let is_there = self.is_member || !self.below.is_empty();
         is_there.then(|| joined(self.below, self.is_member).into())
@@ -123,7 +124,7 @@ fn added<S: Schema>(schema: S, value: &Doc) -> Doc {
     member(fields)
 }
 
-/// The node of a place that is a member itself, with what is below it.
+/// The node of a path element that is a member itself, with the elements below it.
 fn member(mut below: Vec<(Str, Doc)>) -> Doc {
     if !below.is_empty() {
         below.push((Str::new(SELF), Doc::empty_object()));

@@ -11,7 +11,7 @@ use super::encode::FieldsError;
 use super::set::FieldSet;
 use super::tree::{self, Steps};
 
-/// Sets that a thread remembers. That of a pod takes a hundred kilobytes.
+/// The number of memoized field sets on a thread. That of a pod takes a hundred kilobytes.
 const KNOWN_LIMIT: usize = 128;
 
 thread_local! {
@@ -46,7 +46,7 @@ pub enum ManagedFieldsError {
 pub(super) struct Manager {
     pub(super) name: String,
     pub(super) operation: Operation,
-    /// Empty for appliers: those have one set of fields in whatever version.
+    /// Empty for managers that apply: those have one set of fields for all versions.
     pub(super) api_version: String,
     pub(super) subresource: String,
 }

@@ -167,8 +167,8 @@ pub fn track<S: Schema>(schema: S, live: Option<&Doc>, new: &Doc, write: &Write<
     with_managed_fields(&new, &managers)
 }
 
-/// Attributes all of a new object to who made it, as [`track`] without a live object does; what
-/// objects like it set is taken from the memory.
+/// Attributes all fields of a new object to its creator, as [`track`] without a live object does.
+/// The field sets of similar objects are memoized.
 pub fn create<S: Schema>(schema: S, new: &Doc, write: &Write<'_>, memory: &Creations) -> Doc {
     if !new.at(MANAGED_FIELDS).is_null() {
         return track(schema, None, new, write);

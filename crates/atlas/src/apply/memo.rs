@@ -76,8 +76,8 @@ fn owned(metadata: &Object, never_owned: &[&[&str]]) -> Doc {
     left.collect::<Object>().into()
 }
 
-/// A spec whose texts all say the same: that there is one is owned, whatever it says. So pods of
-/// one template are equal though each is on another node.
+/// A spec with every text replaced by `true`: the owner of a text does not depend on the text. Pods
+/// of one template thus share a key although each is on another node.
 fn without_texts(spec: &Object) -> Doc {
     let alike = |value: &Doc| match value.as_str() {
         Some(text) if !text.is_empty() => Doc::from(true),

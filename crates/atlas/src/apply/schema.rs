@@ -40,20 +40,20 @@ pub enum ScalarKind {
     Boolean,
 }
 
-/// Knows how the values at a place merge, and the places below it.
+/// The merge rules of a value and of the values below it.
 pub trait Schema: Copy {
-    /// A number that only places with the same rules have, for as long as the process runs; `None`
-    /// if there is none.
+    /// A number that only schemas with the same rules share, for as long as the process runs;
+    /// `None` if there is none.
     fn identity(&self) -> Option<usize> {
         None
     }
     /// The structure of the value. Where the schema leaves it open, the value decides.
     fn structure(&self, value: Option<&Doc>) -> Structure<'_>;
-    /// The place of a field or key; `None` if nothing may be there.
+    /// The schema of a field or key; `None` if it is not allowed.
     fn field(&self, name: &str) -> Option<Self>;
     /// Returns true if the schema declares that field, rather than allowing any.
     fn is_declared(&self, name: &str) -> bool;
-    /// The place of the items of a list.
+    /// The schema of the items of a list.
     fn item(&self) -> Option<Self>;
     /// The default of a field here, for items that leave out a key.
     fn default_of(&self, name: &str) -> Option<Doc>;

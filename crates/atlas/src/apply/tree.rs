@@ -13,14 +13,14 @@ use super::element::{PathElement, Scalar};
 use super::encode::{SELF, encode_step, encode_steps, joined};
 use super::set::FieldSet;
 
-/// The longest whole number in a step that is told from its text.
+/// The most digits of a whole number in a path element that is compared by its text.
 const DIGITS_LIMIT: usize = 18;
 
-/// Trees that a thread remembers.
+/// The number of memoized trees on a thread.
 const KNOWN_LIMIT: usize = 4096;
 
 thread_local! {
-    /// Trees that are canonical: most writes leave those of other managers as they are.
+    /// Trees that are canonical: most writes leave those of other managers unchanged.
     static CANONICAL: RefCell<Memo<Doc, ()>> = RefCell::new(Memo::new(KNOWN_LIMIT));
 }
 

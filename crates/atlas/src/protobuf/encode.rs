@@ -10,11 +10,11 @@ use windlass_core::{Doc, Gvk, Kind, Memo, MicroTime, Object, Time};
 use super::PROTOBUF_PREFIX;
 use crate::table::{Atlas, Field, Shape, Type};
 
-/// The field whose bytes are remembered: the pods of one template have one spec between them.
+/// The field whose bytes are memoized: the pods of one template have one spec between them.
 const SPEC: &str = "spec";
-/// Bytes that are remembered at most, before all are forgotten.
+/// The number of memoized bytes, after which all are dropped.
 const BYTES_LIMIT: usize = 512 << 10;
-/// Specs that are remembered at most, before all are forgotten.
+/// The number of memoized specs, after which all are dropped.
 const SPECS_LIMIT: usize = 4096;
 
 /// Wire types.
@@ -22,7 +22,7 @@ const VARINT: u64 = 0;
 const FIXED64: u64 = 1;
 const BYTES: u64 = 2;
 
-/// Writes built-in kinds as protobuf bodies, and remembers the bytes of specs.
+/// Writes built-in kinds as protobuf bodies, and memoizes the bytes of specs.
 ///
 /// An object that protobuf cannot express is not written: one with a field that the table does not
 /// know, with a value of another type than its field has, or with an empty list, which is no list
@@ -37,7 +37,7 @@ pub struct ProtobufEncoder {
 type Written = Option<()>;
 
 impl ProtobufEncoder {
-    /// An encoder that remembers nothing yet.
+    /// An encoder with an empty cache.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -133,7 +133,7 @@ impl ProtobufEncoder {
         }
     }
 
-    /// Appends a spec from memory, or writes and remembers it.
+    /// Copies the memoized bytes of a spec, or writes and memoizes them.
     fn remembered(
         &mut self,
         number: u32,

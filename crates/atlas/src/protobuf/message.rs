@@ -353,7 +353,7 @@ impl Decoder {
         self.message(of, bytes, None)
     }
 
-    /// As [`Self::field`], of what is not remembered.
+    /// As [`Self::field`], without memoization.
     fn value(
         &mut self,
         field: &'static Field,

@@ -6,16 +6,16 @@ use windlass_core::{Doc, Memo};
 
 use crate::table::{Field, Shape};
 
-/// The field that makes up most of who makes pods.
+/// The pod template, which makes up most of a workload.
 const TEMPLATE: &str = "template";
-/// Shorter values are as quickly read as looked up.
+/// The smallest memoized value: shorter ones are as quickly decoded as looked up.
 const BYTES_MIN: usize = 32;
-/// Fields of which values are remembered. The types near the root have fewer.
+/// The number of fields whose values are memoized. The types near the root have fewer.
 const PLACES_LIMIT: usize = 64;
-/// Values remembered of one field, before all of them are forgotten.
+/// The number of memoized values of one field, after which all of them are dropped.
 const VALUES_LIMIT: usize = 4096;
-/// Bytes remembered of one field, before all of them are forgotten. The objects of one owner come
-/// close together.
+/// The memoized bytes of one field, after which all of them are dropped. The objects of one owner
+/// come close together.
 const BYTES_LIMIT: usize = 64 << 10;
 /// The same of templates, which stay what they are while the status of their owners changes.
 const TEMPLATES_BYTES_LIMIT: usize = 4 << 20;

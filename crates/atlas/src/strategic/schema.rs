@@ -3,7 +3,7 @@
 use super::StrategicError;
 use crate::table::{Field, Shape, Type};
 
-/// The type at a place.
+/// The type of a value.
 #[derive(Clone, Copy)]
 pub(super) enum Schema {
     /// An object of a built-in type.

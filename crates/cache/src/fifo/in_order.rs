@@ -10,7 +10,7 @@ use crate::{indexer::Snapshot, object::Deleted};
 /// The largest number of deltas in one batch.
 pub const BATCH_LIMIT: usize = 1000;
 
-/// Every delta in its place, never merged or reordered.
+/// All deltas in order, never merged.
 #[derive(Debug, Default)]
 pub struct InOrder {
     entries: VecDeque<Entry>,

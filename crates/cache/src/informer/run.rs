@@ -1,4 +1,4 @@
-//! The life of an informer.
+//! The run of an informer, from its start to its end.
 
 use std::{sync::Arc, time::Duration};
 

@@ -14,7 +14,7 @@ use crate::{
 /// The number of objects that a sweep takes from its snapshot at a time.
 const SWEEP_PAGE: usize = 256;
 
-/// One thing to tell a handler.
+/// A notification for a handler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Note {
     Add { object: Obj, is_initial: bool },
@@ -82,9 +82,9 @@ struct Sweep {
 /// The purpose of a sweep, which notifies of all objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// The handler hears of them for the first time.
+    /// The initial objects of a new handler.
     Initial,
-    /// The handler asked to be reminded of them now and then.
+    /// A resync.
     Resync,
 }
 
@@ -131,14 +131,15 @@ enum Start {
     Done,
 }
 
-/// Notes in the order in which they are told.
+/// Notifications in the order of delivery.
 ///
-/// Up to a limit each note stands for itself. Above it, a note is merged with the one that waits
-/// for the same object, so that the buffer never holds much more than there are objects: what a
-/// handler is told then skips states, but is never out of order and never ends on an old one.
+/// Up to a limit each notification stands for itself. Above it, one is merged with the one that
+/// waits for the same object, so that the buffer never holds much more than there are objects. A
+/// handler then misses intermediate states, but notifications are never out of order and the last
+/// state is never missed.
 ///
-/// Objects that came and went meanwhile are told of, too, once more up to the limit. Only what
-/// comes and goes after that is left out.
+/// Objects that came and went meanwhile are notified too, up to the limit once more. Only objects
+/// that come and go after that are left out.
 #[derive(Debug)]
 pub(crate) struct Buffer {
     items: BTreeMap<u64, Item>,
@@ -159,9 +160,9 @@ pub(crate) struct Buffer {
 
 /// The result of merging two notifications on one object.
 enum Merged {
-    /// One thing to tell, with this many notes less.
+    /// One notification, with this many less in the buffer.
     One(Item, u64),
-    /// Nothing: this many notes on an object that came and went are left out.
+    /// None: this many notifications on an object that came and went are left out.
     Nothing(u64),
     Both,
 }
@@ -204,7 +205,7 @@ impl Buffer {
         self.items.len()
     }
 
-    /// Takes no more, and forgets what was not told.
+    /// Closes the buffer and drops pending notifications.
     pub(crate) fn close(&mut self) {
         self.is_closed = true;
         self.items.clear();
@@ -249,7 +250,7 @@ impl Buffer {
         self.push_merging(note);
     }
 
-    /// The next thing to tell. Asking says that the one before has been handled.
+    /// The next notification. The call says that the one before has been handled.
     pub(crate) fn pop(&mut self) -> Option<Note> {
         let note = self.pop_first();
         self.is_handling = note.is_some();
@@ -296,7 +297,8 @@ impl Buffer {
         at
     }
 
-    /// Keeps `last` true after the first note was taken, and drops it once there is room again.
+    /// Keeps `last` true after the first notification was taken, and drops it once the buffer is
+    /// half empty.
     fn forget(&mut self, at: u64, note: &Note) {
         if self.items.len() < self.limit / 2 {
             self.last = None;
@@ -380,7 +382,7 @@ fn merge_notes(waiting: &Note, note: &Note, has_room: bool) -> Merged {
             Merged::One(life(object.clone(), *is_initial, note.clone()), 0)
         }
         (Note::Add { .. }, Note::Delete(_)) => Merged::Nothing(2),
-        // A deletion and what comes after it concern two lives of one name.
+        // The deletion ends one object; what follows is about another one of the same name.
         (Note::Delete(_), _) | (_, Note::Add { .. }) => Merged::Both,
     }
 }

@@ -121,8 +121,8 @@ impl Reflector {
     ) -> Result<Option<Result<WatchEvent, EventError>>, SourceError> {
         let since = Instant::now();
         let mut next = watch.next();
-        // What is there already is taken without a word: whoever follows the state would be woken
-        // for every object.
+        // Events that have arrived already are taken without a change of state: observers would be
+        // woken for every object.
         tokio::select! {
             biased;
             event = &mut next => return Ok(event),

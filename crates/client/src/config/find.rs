@@ -214,8 +214,8 @@ fn check_references(
     }
 }
 
-/// An error of the YAML reader shows the text around it, which may be a credential. Only the place
-/// is told.
+/// An error of the YAML reader shows the text around it, which may be a credential. Only its
+/// position is reported.
 fn unreadable(path: &Path, error: &KubeconfigError) -> ConfigError {
     let problem = match error {
         KubeconfigError::ReadConfig(error, _) => format!("cannot be read: {error}"),

@@ -8,8 +8,8 @@ const PAGE_SIZE: u32 = 500;
 
 /// Reads all pages of a list.
 ///
-/// The list has the resource version of its first page. A server forgets the state that later
-/// pages continue from after some minutes; then everything is read once more in one piece.
+/// The list has the resource version of its first page. A server drops the state that later pages
+/// continue from after some minutes; then the whole list is read again in one piece.
 pub(crate) async fn list_all(api: &DynamicApi, options: &ListOptions) -> Result<List, Error> {
     let mut page = options.clone();
     if page.limit == 0 {

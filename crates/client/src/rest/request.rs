@@ -46,7 +46,7 @@ pub struct Request {
     is_watch: bool,
     /// True if only the metadata of the answer is read.
     is_metadata_only: bool,
-    /// The first thing that was wrong with a part of it.
+    /// The first problem with a part of the request.
     problem: Option<(Outcome, Cause)>,
 }
 

@@ -10,13 +10,13 @@ use hyper_util::client::legacy::connect::{Connected, Connection};
 /// The most bytes that are held back.
 const HELD_BYTES_LIMIT: usize = 64 << 10;
 
-/// A connection that sends what is written in one turn of its task together.
+/// A connection that sends everything that is written in one poll of its task together.
 ///
 /// HTTP/2 flushes after every request. Five hundred of them at the same time would be as many TLS
 /// records and system calls, here and at the server. So a flush is put off until the task of the
-/// connection runs the next time, for which it is woken at once: what other tasks have to say
-/// meanwhile goes with it. A connection of HTTP/2 begins each of its turns with a read, and that
-/// is where the bytes go out. HTTP/1 gives no such promise and is left alone.
+/// connection is polled again, for which it is woken at once: requests of other tasks meanwhile go
+/// with it. An HTTP/2 connection begins each poll with a read, and that is where the bytes go out.
+/// HTTP/1 does not guarantee that and is left alone.
 #[derive(Debug)]
 pub(super) struct WriteBatch<T> {
     io: T,

@@ -39,7 +39,7 @@ struct WatchLanes {
     lanes: Mutex<Vec<(Lane, Arc<AtomicUsize>)>>,
 }
 
-/// A body that frees its place on its connection when it is dropped.
+/// A body that releases its slot on its connection when it is dropped.
 pub(super) struct LaneBody {
     body: Incoming,
     _place: Option<Place>,

@@ -19,7 +19,7 @@ pub struct DecodeError {
 }
 
 impl DecodeError {
-    /// The place that does not fit.
+    /// The path of the value that does not fit.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path

@@ -2,7 +2,7 @@
 
 use super::{Array, Doc, Kind, Object, Path, Segment};
 
-/// One place in which two documents differ.
+/// One difference between two documents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// The path of the value that differs.

@@ -9,14 +9,14 @@ use hashbrown::HashMap;
 use super::json::write_string;
 use super::{Array, Doc, Object, Repr};
 
-/// Shorter parts are quicker to print than to remember.
+/// The smallest memoized part: shorter ones are quicker to print than to look up.
 const PART_BYTES_MIN: usize = 64;
-/// Text that is remembered at most, before everything is forgotten.
+/// The bytes of memoized text, after which all is dropped.
 const TEXT_BYTES_LIMIT: usize = 1 << 20;
-/// Parts that are remembered at most, before everything is forgotten.
+/// The number of memoized parts, after which all are dropped.
 const PARTS_LIMIT: usize = 8192;
 
-/// Prints documents as JSON and remembers the text of the parts that they share.
+/// Prints documents as JSON and memoizes the text of the parts that they share.
 ///
 /// The pods of one ReplicaSet have one spec between them; an encoder prints it once and copies it
 /// from then on. What it prints is what [`Doc::write_json`] prints. It holds a bounded number of
@@ -80,7 +80,7 @@ impl Encoder {
         out.push(b']');
     }
 
-    /// Appends a part from memory, or prints and remembers it.
+    /// Copies the memoized text of a part, or prints and memoizes it.
     fn write_part(&mut self, part: &Doc, out: &mut Vec<u8>) {
         let is_shared = match &part.0 {
             Repr::Array(array) => array.is_shared(),

@@ -64,7 +64,7 @@ fn spread(hash: u32) -> u64 {
     u64::from(hash).wrapping_mul(ODD)
 }
 
-/// One sort of node: what it carries beside its items, and the table it lives in.
+/// One sort of node: its header beside the items, and its table.
 pub(super) trait Sort: Sized + 'static {
     /// The part of the header besides the count and the hash.
     type Extra: Send + Sync;
@@ -112,7 +112,7 @@ impl<S: Sort> Node<S> {
         })
     }
 
-    /// The node with this content, if it is alive, or else the place for it.
+    /// The node with this content if it is alive, else a vacancy for it.
     pub(super) fn find(
         hash: u64,
         is_same: impl Fn(&S::Extra, &[S::Item]) -> bool,
@@ -172,8 +172,8 @@ impl<S: Sort> Node<S> {
     }
 }
 
-/// The place of a node that nobody has made yet, and nobody else can make meanwhile. Nothing must
-/// be interned before it is filled: the lock of a shard is held.
+/// A vacant entry of the interner, for a node that nobody else can add meanwhile. Nothing else must
+/// be interned before it is filled: it holds the lock of its shard.
 pub(super) struct Vacancy<S: Sort> {
     shard: MutexGuard<'static, Shard<S>>,
     hash: u32,
@@ -291,7 +291,7 @@ impl<S: Sort> Table<S> {
         drop(freed);
     }
 
-    /// Makes room for so many more nodes.
+    /// Reserves capacity for so many more nodes.
     pub(super) fn reserve(&self, nodes: usize) {
         for shard in &self.shards {
             let more = nodes / SHARDS;

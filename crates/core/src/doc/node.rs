@@ -84,9 +84,9 @@ pub fn interner_usage() -> InternerUsage {
     InternerUsage::of::<TextSort, ArraySort, ObjectSort, ShapeSort>()
 }
 
-/// Makes room in the process-wide interner for `times` as many nodes as came since `before`. To be
-/// called when some of many documents are read: a table that grows step by step is built anew at
-/// each of them. Room that turns out to be too much costs a byte for a node until it is given back.
+/// Reserves capacity in the process-wide interner for `times` as many nodes as came since `before`.
+/// Call it when a part of many documents has been read: a table that grows step by step is rehashed
+/// at each step. Capacity that is not used costs a byte for each node until it is given back.
 pub fn expect_more_nodes(before: &InternerUsage, times: usize) {
     let now = interner_usage();
     let more = |before: &Usage, now: &Usage| now.nodes.saturating_sub(before.nodes) * times;
@@ -223,7 +223,7 @@ impl Array {
         ))
     }
 
-    /// The interned array of items that are given away: a new one takes them as they are.
+    /// The interned array of these items. A new array moves them out of the slice.
     pub(super) fn taking(items: &mut [Doc]) -> Self {
         let found = Node::find(Self::hash_of(items), |(), found| found == items);
         Self(found.unwrap_or_else(|place| place.fill((), items.iter_mut().map(std::mem::take))))
@@ -418,8 +418,8 @@ impl Object {
         }))
     }
 
-    /// The same of values that are given away: a new object takes them as they are. `place` says
-    /// where the value of a canonical position lies.
+    /// The interned object of these values. A new object moves them out of the slice. `place` gives
+    /// the index of the value for a canonical position.
     pub(super) fn taking(
         shape: &Shape,
         values: &mut [Doc],

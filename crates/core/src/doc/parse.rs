@@ -91,9 +91,9 @@ pub struct Parsed {
 
 /// Parses many documents of similar shape.
 ///
-/// It remembers the keys, shapes and strings it met last, so that the next document of the same
-/// kind is mostly look-ups in small local tables. What it remembers is bounded, and stays
-/// interned until the parser is dropped.
+/// It memoizes the last keys, shapes and strings, so that the next document of the same kind is
+/// mostly look-ups in small local tables. The tables are bounded, and their entries stay interned
+/// until the parser is dropped.
 #[derive(Debug)]
 pub struct Parser {
     options: ParseOptions,
@@ -116,8 +116,8 @@ impl Parser {
         }
     }
 
-    /// Parses one document in the buffers that this thread used last. Only the room is kept from
-    /// one document to the next: nothing stays interned.
+    /// Parses one document with the buffers that this thread used last. Only their capacity is kept
+    /// from one document to the next: nothing stays interned.
     pub(super) fn parse_once(json: &[u8], options: &ParseOptions) -> Result<Parsed, ParseError> {
         let mut parser = SPARE.take().unwrap_or_else(|| Self {
             options: ParseOptions::default(),

@@ -1,4 +1,4 @@
-//! Strings that fit into the place of a pointer.
+//! Strings that are stored inline, in the bytes of a pointer.
 
 use super::intern::mix;
 

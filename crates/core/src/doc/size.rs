@@ -18,7 +18,8 @@ impl Doc {
         self.measure(limit, &loose).is_some() || self.measure(limit, &string_bytes).is_some()
     }
 
-    /// The room that is left of `room` behind this document; `None` if it does not fit.
+    /// The part of the byte budget `room` that this document leaves; `None` if the document exceeds
+    /// it.
     fn measure(&self, room: usize, text_bytes: &dyn Fn(&[u8]) -> usize) -> Option<usize> {
         let bytes = match self.kind() {
             Kind::Array(items) => {

@@ -45,7 +45,7 @@ pub enum PatchErrorKind {
     TooManyOperations(usize),
     /// The copies add more than [`COPIED_BYTES_LIMIT`].
     CopiesTooMuch,
-    /// The place that an operation needs is not there.
+    /// The value that an operation needs does not exist.
     Missing(String),
     /// A `test` did not hold.
     TestFailed(String),

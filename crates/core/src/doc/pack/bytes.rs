@@ -57,8 +57,8 @@ impl<'a> Reader<'a> {
         Ok((value >> 1).cast_signed() ^ -(value & 1).cast_signed())
     }
 
-    /// A count of things that take a byte each at least, so that a wrong one is noticed before
-    /// anything is allocated.
+    /// A count of items of at least a byte each, so that a wrong count is noticed before anything
+    /// is allocated.
     pub(super) fn count(&mut self) -> Result<usize, UnpackError> {
         let count = usize::try_from(self.varint()?).map_err(|_| UnpackError::Short)?;
         (count <= self.0.len())

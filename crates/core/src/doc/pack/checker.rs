@@ -8,7 +8,7 @@ use hashbrown::HashMap;
 use super::bytes::Reader;
 use super::{DEPTH_LIMIT, UnpackError, end, tag};
 
-/// Tells whether bytes can be read back, in a fraction of the time that it takes to do so.
+/// Checks that bytes can be unpacked, in a fraction of the time of unpacking them.
 ///
 /// An [`Unpacker`](super::Unpacker) that has the same parts reads everything this accepts.
 #[derive(Default)]

@@ -12,8 +12,8 @@ use crate::doc::{Array, Doc, Object, Repr};
 
 /// The smallest part. Shorter values are quicker to write again than to look up.
 const PART_BYTES_MIN: usize = 48;
-/// Values that were met once are remembered up to this number, then all of them are forgotten:
-/// what comes again becomes a part a little later.
+/// The number of values that are known to have been written once, after which all are dropped. A
+/// repeated value then becomes a part a little later.
 const MET_LIMIT: usize = 1 << 16;
 
 /// A part that has to be kept for as long as anything refers to it.
@@ -25,7 +25,7 @@ pub struct NewPart {
     pub bytes: Vec<u8>,
 }
 
-/// Turns documents into bytes. What comes a second time becomes a part.
+/// Packs documents into bytes. A value that is written a second time becomes a part.
 ///
 /// It holds the parts alive that it has numbered, until [`Packer::forget`] names them.
 pub struct Packer {

@@ -68,7 +68,7 @@ impl ParseError {
         }))
     }
 
-    /// Adds the step that leads to the place; called from the innermost container outwards.
+    /// Adds a segment to the path of the error; called from the innermost container outwards.
     #[cold]
     pub(super) fn inside(mut self, segment: Segment) -> Self {
         self.0.path.push(segment);

@@ -9,10 +9,11 @@ use crate::doc::intern::{hash_text, mix};
 use crate::doc::node::Shape;
 use crate::doc::{Doc, Object, Str};
 
-/// Keys remembered before all is forgotten; far above what the kinds of one cluster use.
+/// The number of memoized keys, after which all are dropped; far above what the kinds of one
+/// cluster use.
 const KEYS_LIMIT: usize = 8192;
 
-/// Key sequences remembered before all is forgotten.
+/// The number of memoized key sequences, after which all are dropped.
 const SHAPES_LIMIT: usize = 8192;
 
 /// Objects with more keys than this are data, not structure; their sequences are not kept.
@@ -27,17 +28,17 @@ const STRING_BYTES_LIMIT: usize = 256;
 /// Shorter values are as quickly read as compared.
 const VALUE_BYTES_MIN: usize = 32;
 
-/// Longer values are not remembered as text.
+/// The longest value that is memoized as text.
 const VALUE_BYTES_LIMIT: usize = 16 << 10;
 
 /// Slots for the values met last. A power of two.
 const VALUES_SLOTS: usize = 64;
 
-/// Values remembered in one slot: objects of several owners come in turns, such as the pods of
-/// sets that are scaled at the same time.
+/// The number of values in one slot: objects of several owners alternate, such as the pods of
+/// ReplicaSets that are scaled at the same time.
 const SLOT_VALUES_LIMIT: usize = 8;
 
-/// Text remembered in one slot.
+/// The bytes of text in one slot.
 const SLOT_BYTES_LIMIT: usize = 32 << 10;
 
 /// Known keys, known key sequences, and the strings and values met last.
@@ -50,16 +51,16 @@ pub(super) struct Memo {
     sequence_numbers: HashTable<u32>,
     /// The known key sequences, by number.
     sequences: Vec<Sequence>,
-    /// The strings met last, each in the slot its hash names. Empty where nothing is remembered.
+    /// The last strings, each in the slot of its hash. Empty in a parser that does not memoize.
     strings: Vec<Option<Str>>,
-    /// The arrays and objects met last near the root, each in the slot its place names. Empty
-    /// where nothing is remembered.
+    /// The last arrays and objects near the root, each in the slot of its key and depth. Empty in a
+    /// parser that does not memoize.
     values: Vec<Slot>,
     /// The arrays and objects near the root that were passed over last.
     skipped: Slot,
 }
 
-/// The values met last at one place, the newest last. Bounded by [`SLOT_VALUES_LIMIT`] and
+/// The last values of one slot, the newest last. Bounded by [`SLOT_VALUES_LIMIT`] and
 /// [`SLOT_BYTES_LIMIT`].
 #[derive(Clone, Default)]
 struct Slot {
@@ -169,7 +170,7 @@ impl Memo {
         }
     }
 
-    /// Forgets all keys and sequences, and keeps the room they had unless it is too much.
+    /// Drops all keys and sequences, and keeps their allocations unless they are too large.
     pub(super) fn clear(&mut self) {
         if self.keys.len() > KEYS_LIMIT || self.sequences.len() > SHAPES_LIMIT {
             *self = Self {
@@ -201,8 +202,8 @@ impl Memo {
         }
     }
 
-    /// The value at this place if it is written as one of those that were there last, and how long
-    /// that is. An array or object ends where its bracket closes, so nothing has to follow.
+    /// The value of the next text and the length of that text, if the same text was parsed under
+    /// this key before. An array or object ends where its bracket closes, so nothing has to follow.
     #[inline]
     pub(super) fn repeated(&self, key: u32, depth: usize, rest: &[u8]) -> Option<(Doc, usize)> {
         let value = self.values.get(slot(key, depth))?.find(depth, rest)?;

@@ -11,7 +11,7 @@ use crate::doc::{Array, Doc, Kind, Object};
 #[derive(Clone, Debug)]
 pub struct Prune(Arc<PruneNode>);
 
-/// One level of a [`Prune`], for who walks over a document in another form.
+/// One level of a [`Prune`], for code that walks over a document in another form.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PruneNode {
     fields: BTreeMap<String, Self>,
@@ -68,7 +68,7 @@ impl Prune {
 }
 
 impl PruneNode {
-    /// Takes what is skipped out of a value at this place.
+    /// Removes the skipped parts from a value.
     #[must_use]
     pub fn apply(&self, doc: &Doc) -> Doc {
         match doc.kind() {
