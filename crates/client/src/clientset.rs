@@ -13,8 +13,8 @@ use windlass_core::{Doc, GroupVersion, Gvr, Key};
 
 use crate::{
     Cause, DeleteOptions, Deletion, DynamicApi, DynamicClient, Error, List, ListHead, ListOptions,
-    Outcome, Patch, RestClient, Undecodable, WatchError, WatchEvent, WatchOptions, WatchStream,
-    WriteOptions,
+    Patch, RequestOutcome, RestClient, Undecodable, WatchError, WatchEvent, WatchOptions,
+    WatchStream, WriteOptions,
 };
 
 /// A kind with a type of its own: the built-in ones of `k8s-openapi`, and those that derive
@@ -243,12 +243,12 @@ impl<K: Typed> Api<K> {
     }
 
     fn encode(&self, object: &impl Serialize) -> Result<Doc, Error> {
-        let failed = |error| Error::new(Outcome::NotSent, self.name(), Cause::Encode(error));
+        let failed = |error| Error::new(RequestOutcome::NotSent, self.name(), Cause::Encode(error));
         Doc::encode(object).map_err(|error| failed(Box::new(error)))
     }
 
     fn decode<T: DeserializeOwned>(&self, doc: &Doc) -> Result<T, Error> {
-        let failed = |error| Error::new(Outcome::Unknown, self.name(), Cause::Decode(error));
+        let failed = |error| Error::new(RequestOutcome::Unknown, self.name(), Cause::Decode(error));
         doc.decode().map_err(|error| failed(Box::new(error)))
     }
 

@@ -10,8 +10,8 @@ use windlass_core::{Doc, Gvr};
 use crate::path::ResourcePath;
 use crate::rest::Request;
 use crate::{
-    Cause, DeleteOptions, Error, List, ListOptions, ListStream, Outcome, Patch, RestClient, Status,
-    WatchOptions, WatchStream, WriteOptions,
+    Cause, DeleteOptions, Error, List, ListOptions, ListStream, Patch, RequestOutcome, RestClient,
+    Status, WatchOptions, WatchStream, WriteOptions,
 };
 
 /// A client for resources that are known only while the program runs.
@@ -320,7 +320,7 @@ async fn send_patch(request: Request, patch: &Patch, options: &WriteOptions) -> 
     if matches!(patch, Patch::Apply(_)) && options.field_manager.is_empty() {
         let problem = "apply needs a field manager".to_owned();
         return Err(Error::new(
-            Outcome::NotSent,
+            RequestOutcome::NotSent,
             "PATCH",
             Cause::Malformed(problem),
         ));

@@ -10,7 +10,7 @@ use crate::transport::{BoxError, TransportError};
 
 /// The effect of a failed request, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum RequestOutcome {
     /// The server refused it. Nothing was changed.
     Rejected,
     /// It may have been carried out.
@@ -23,7 +23,7 @@ pub enum Outcome {
 pub struct Error(Box<Failure>);
 
 struct Failure {
-    outcome: Outcome,
+    outcome: RequestOutcome,
     /// Method and path. The query is left out: selectors and tokens make it long.
     request: String,
     cause: Cause,
@@ -80,7 +80,7 @@ pub enum Cause {
 }
 
 impl Error {
-    pub(crate) fn new(outcome: Outcome, request: impl Into<String>, cause: Cause) -> Self {
+    pub(crate) fn new(outcome: RequestOutcome, request: impl Into<String>, cause: Cause) -> Self {
         Self(Box::new(Failure {
             outcome,
             request: request.into(),
@@ -92,8 +92,8 @@ impl Error {
     /// Wraps what a transport returned, and works out whether the request had left.
     pub(crate) fn transport(request: &str, source: BoxError) -> Self {
         let (outcome, cause) = match source.downcast::<TransportError>() {
-            Ok(error) if error.may_have_arrived => (Outcome::Unknown, error.source),
-            Ok(error) => (Outcome::NotSent, error.source),
+            Ok(error) if error.may_have_arrived => (RequestOutcome::Unknown, error.source),
+            Ok(error) => (RequestOutcome::NotSent, error.source),
             Err(source) => (outcome_of(source.as_ref()), source),
         };
         let cause = match cause.downcast::<kube_client::client::AuthError>() {
@@ -106,8 +106,8 @@ impl Error {
     pub(crate) fn status_answer(request: &str, status: Status) -> Self {
         // A server that ran out of time or broke off inside may have stored the object already.
         let outcome = match status.code {
-            500 | 502 | 504.. => Outcome::Unknown,
-            _ => Outcome::Rejected,
+            500 | 502 | 504.. => RequestOutcome::Unknown,
+            _ => RequestOutcome::Rejected,
         };
         Self::new(outcome, request, Cause::Status(status))
     }
@@ -119,7 +119,7 @@ impl Error {
 
     /// The effect of the request, as far as it is known.
     #[must_use]
-    pub fn outcome(&self) -> Outcome {
+    pub fn outcome(&self) -> RequestOutcome {
         self.0.outcome
     }
 
@@ -225,15 +225,15 @@ impl Error {
     }
 }
 
-/// The outcome of a request that ended in this error: [`Outcome::NotSent`] if it never left the
+/// The outcome of a request that ended in this error: [`RequestOutcome::NotSent`] if it never left the
 /// process.
-fn outcome_of(source: &(dyn std::error::Error + Send + Sync + 'static)) -> Outcome {
+fn outcome_of(source: &(dyn std::error::Error + Send + Sync + 'static)) -> RequestOutcome {
     if source.is::<kube_client::client::AuthError>() {
-        return Outcome::NotSent;
+        return RequestOutcome::NotSent;
     }
     match source.downcast_ref::<hyper_util::client::legacy::Error>() {
-        Some(error) if error.is_connect() => Outcome::NotSent,
-        _ => Outcome::Unknown,
+        Some(error) if error.is_connect() => RequestOutcome::NotSent,
+        _ => RequestOutcome::Unknown,
     }
 }
 

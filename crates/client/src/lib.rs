@@ -61,7 +61,7 @@ pub use decode::{
 pub use discovery::{ApiGroup, ApiResource, Discovery, DiscoveryClient, DiscoveryError};
 pub use dynamic::{Deletion, DynamicApi, DynamicClient};
 pub use encoding::{Encoding, UnknownEncoding};
-pub use error::{Cause, Error, Outcome};
+pub use error::{Cause, Error, RequestOutcome};
 pub use list::{List, ListError, ListStream};
 pub use metrics::Metrics;
 pub use options::{
@@ -70,7 +70,7 @@ pub use options::{
 };
 pub use patch::Patch;
 pub use path::RequestTarget;
-pub use rest::{Answer, Request, RestClient};
+pub use rest::{Request, RestClient, RestResponse};
 pub use rest_options::{BODY_BYTES_LIMIT, RETRIES_LIMIT, RestOptions, TIMEOUT};
 pub use status::{Status, StatusCause, StatusDetails};
 pub use throttle::RateLimit;

@@ -7,7 +7,7 @@ use windlass_core::{Doc, Prune};
 use crate::decode::{DecodeError, ListDecoder, ListHead, Undecodable};
 use crate::reader::{ReadError, Reader};
 use crate::transport::{BoxError, DocList};
-use crate::{Cause, Error, Outcome, Status};
+use crate::{Cause, Error, RequestOutcome, Status};
 
 /// The items of a list, in the order in which the server sends them.
 #[derive(Debug)]
@@ -179,7 +179,7 @@ impl ListError {
             Self::Connection(source) => return Error::transport(request, source),
             other => Cause::Decode(other.into()),
         };
-        Error::new(Outcome::Unknown, request, cause)
+        Error::new(RequestOutcome::Unknown, request, cause)
     }
 }
 

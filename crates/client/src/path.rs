@@ -3,7 +3,7 @@
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use windlass_core::{GroupVersion, Gvr};
 
-use crate::{Cause, Error, Outcome};
+use crate::{Cause, Error, RequestOutcome};
 
 /// The characters that are not percent-encoded inside one segment of a path (RFC 3986, `pchar`).
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
@@ -70,7 +70,7 @@ impl RequestTarget {
     }
 }
 
-/// Where a resource is found, in one namespace or outside of any.
+/// The URL path of a resource, in one namespace or outside of any.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ResourcePath<'a> {
     resource: &'a Gvr,
@@ -134,7 +134,7 @@ fn segment(name: &str) -> Result<String, Error> {
         _ => return Ok(utf8_percent_encode(name, SEGMENT).to_string()),
     };
     Err(Error::new(
-        Outcome::NotSent,
+        RequestOutcome::NotSent,
         format!("{name:?}"),
         Cause::Malformed(problem.to_owned()),
     ))
@@ -194,7 +194,7 @@ mod tests {
             let error = ResourcePath::new(&PODS, Some("x"))
                 .object(name)
                 .unwrap_err();
-            assert_eq!(error.outcome(), Outcome::NotSent, "{name:?}");
+            assert_eq!(error.outcome(), RequestOutcome::NotSent, "{name:?}");
         }
     }
 }

@@ -21,10 +21,10 @@ use crate::rest_options::RestOptions;
 use crate::throttle::{RateLimit, Throttle};
 use crate::transport::{Content, Transport};
 use crate::watch::{Decoder, Unreadable};
-use crate::{Cause, Config, ConfigError, Error, ListOptions, ListStream, Outcome};
+use crate::{Cause, Config, ConfigError, Error, ListOptions, ListStream, RequestOutcome};
 use crate::{WatchOptions, WatchStream};
 
-pub use answer::Answer;
+pub use answer::RestResponse;
 pub use request::Request;
 
 /// The time after its agreed end for which a server may keep a watch open.
@@ -263,7 +263,11 @@ impl RestClient {
 
 fn not_json(request: String) -> Error {
     let found = "documents of another sort".to_owned();
-    Error::new(Outcome::Unknown, request, Cause::ContentType { found })
+    Error::new(
+        RequestOutcome::Unknown,
+        request,
+        Cause::ContentType { found },
+    )
 }
 
 impl fmt::Debug for RestClient {

@@ -150,10 +150,10 @@ pub struct Transport {
 }
 
 /// The answer of a transport.
-pub(crate) type Answer = Result<http::Response<Content>, BoxError>;
+pub(crate) type TransportResult = Result<http::Response<Content>, BoxError>;
 
 trait Call: Send + Sync {
-    fn call(&self, request: http::Request<Payload>) -> BoxFuture<Answer>;
+    fn call(&self, request: http::Request<Payload>) -> BoxFuture<TransportResult>;
 }
 
 struct ServiceCall<S>(S);
@@ -165,7 +165,7 @@ where
     S::Future: Send,
     S::Error: Into<BoxError>,
 {
-    fn call(&self, request: http::Request<Payload>) -> BoxFuture<Answer> {
+    fn call(&self, request: http::Request<Payload>) -> BoxFuture<TransportResult> {
         let service = self.0.clone();
         Box::pin(async move { service.oneshot(request).await.map_err(Into::into) })
     }
@@ -219,7 +219,7 @@ impl Transport {
         }
     }
 
-    pub(crate) fn send(&self, request: http::Request<Payload>) -> BoxFuture<Answer> {
+    pub(crate) fn send(&self, request: http::Request<Payload>) -> BoxFuture<TransportResult> {
         self.call.call(request)
     }
 
@@ -233,7 +233,7 @@ impl Transport {
 impl Service<http::Request<Payload>> for Transport {
     type Response = http::Response<Content>;
     type Error = BoxError;
-    type Future = Pin<Box<dyn Future<Output = Answer> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = TransportResult> + Send>>;
 
     fn poll_ready(
         &mut self,
@@ -262,7 +262,7 @@ where
 {
     type Response = http::Response<Content>;
     type Error = BoxError;
-    type Future = BoxFuture<Answer>;
+    type Future = BoxFuture<TransportResult>;
 
     fn poll_ready(
         &mut self,

@@ -245,7 +245,7 @@ async fn writes_are_refused_when_the_lease_was_not_renewed_in_time() {
         .create(&pod, &WriteOptions::default())
         .await
         .unwrap_err();
-    assert_eq!(error.outcome(), windlass_client::Outcome::NotSent);
+    assert_eq!(error.outcome(), windlass_client::RequestOutcome::NotSent);
     let _running = tokio::spawn(manager.run());
     sleep(Duration::from_secs(1)).await;
     pods.create(&pod, &WriteOptions::default()).await.unwrap();

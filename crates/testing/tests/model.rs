@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 use windlass_client::{
-    DeleteOptions, DynamicApi, DynamicClient, Outcome, Patch, RestClient, RestOptions, WatchEvent,
-    WatchOptions, WriteOptions,
+    DeleteOptions, DynamicApi, DynamicClient, Patch, RequestOutcome, RestClient, RestOptions,
+    WatchEvent, WatchOptions, WriteOptions,
 };
 use windlass_core::{Doc, Gvr, doc};
 use windlass_testing::{Fault, Faults, ModelServer, TokioClock};
@@ -196,11 +196,11 @@ async fn a_lagging_watch_brings_events_late_and_in_order() {
 async fn faults_say_what_the_client_may_know() {
     let (server, faults, pods) = stage();
     let cases = [
-        (Fault::NotSent, Outcome::NotSent, 0),
-        (Fault::LostRequest, Outcome::Unknown, 0),
-        (Fault::LostAnswer, Outcome::Unknown, 1),
-        (Fault::Refuse(403, "Forbidden"), Outcome::Rejected, 1),
-        (Fault::StallAfter, Outcome::Unknown, 2),
+        (Fault::NotSent, RequestOutcome::NotSent, 0),
+        (Fault::LostRequest, RequestOutcome::Unknown, 0),
+        (Fault::LostAnswer, RequestOutcome::Unknown, 1),
+        (Fault::Refuse(403, "Forbidden"), RequestOutcome::Rejected, 1),
+        (Fault::StallAfter, RequestOutcome::Unknown, 2),
     ];
     for (at, (fault, outcome, stored)) in cases.into_iter().enumerate() {
         let name = fault.clone();

@@ -1,6 +1,6 @@
 //! Creates, patches and deletes pods on behalf of an owner, and tells of it.
 
-use windlass_client::{DeleteOptions, Deletion, Error, Outcome, Patch, WriteOptions};
+use windlass_client::{DeleteOptions, Deletion, Error, Patch, RequestOutcome, WriteOptions};
 use windlass_core::{Doc, GroupVersion, Object, OwnerRef, Str, Uid, names};
 
 use windlass_runtime::{Context, EventType, ResourceKind};
@@ -135,7 +135,7 @@ impl PodControl {
                 pod = prototype.pod(&self.cx);
                 continue;
             }
-            if error.outcome() != Outcome::Unknown || repeats >= REPEATS_LIMIT {
+            if error.outcome() != RequestOutcome::Unknown || repeats >= REPEATS_LIMIT {
                 return Err(error);
             }
             repeats += 1;

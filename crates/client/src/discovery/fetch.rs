@@ -7,7 +7,7 @@ use serde::Deserialize;
 use windlass_core::{Doc, GroupVersion, Gvk};
 
 use super::{ApiGroup, ApiResource, Discovery};
-use crate::{Cause, Error, Outcome, RestClient};
+use crate::{Cause, Error, RequestOutcome, RestClient};
 
 /// Asks for the aggregated form and takes the old one as well.
 const ACCEPT: &str =
@@ -38,7 +38,7 @@ async fn fetch_all(rest: &RestClient) -> Result<Discovery, Error> {
 
 fn decode<T: for<'de> Deserialize<'de>>(path: &str, doc: &Doc) -> Result<T, Error> {
     let request = format!("GET {path}");
-    let failed = |error| Error::new(Outcome::Unknown, request, Cause::Decode(error));
+    let failed = |error| Error::new(RequestOutcome::Unknown, request, Cause::Decode(error));
     doc.decode().map_err(|error| failed(Box::new(error)))
 }
 

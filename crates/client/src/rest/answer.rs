@@ -14,7 +14,7 @@ use crate::encoding::Encoding;
 use crate::reader::{Collected, ReadError, Reader};
 use crate::status::StatusDetails;
 use crate::transport::{Content, MetadataOnly};
-use crate::{Cause, Error, Outcome, Status};
+use crate::{Cause, Error, RequestOutcome, Status};
 
 /// Longest error answer that is read.
 const STATUS_BYTES_LIMIT: usize = 1 << 20;
@@ -24,7 +24,7 @@ const MESSAGE_CHARS_LIMIT: usize = 256;
 
 /// The answer to a request: head read, content still to come.
 #[derive(Debug)]
-pub struct Answer {
+pub struct RestResponse {
     client: RestClient,
     /// Method and path.
     name: String,
@@ -37,7 +37,7 @@ pub struct Answer {
     prune: Prune,
 }
 
-impl Answer {
+impl RestResponse {
     pub(super) fn new(
         client: RestClient,
         name: String,
@@ -116,7 +116,7 @@ impl Answer {
                         .decode(&bytes)
                         .map_err(|error| Cause::Decode(error.into())),
                 };
-                doc.map_err(|cause| Error::new(Outcome::Unknown, name, cause))
+                doc.map_err(|cause| Error::new(RequestOutcome::Unknown, name, cause))
             }
             Content::List(list) => Ok(list.into_doc()),
             Content::Events(_) => Err(super::not_json(self.name)),
@@ -130,8 +130,13 @@ impl Answer {
     pub async fn decode<T: DeserializeOwned>(self) -> Result<T, Error> {
         let name = self.name.clone();
         let doc = self.doc().await?;
-        doc.decode()
-            .map_err(|error| Error::new(Outcome::Unknown, name, Cause::Decode(Box::new(error))))
+        doc.decode().map_err(|error| {
+            Error::new(
+                RequestOutcome::Unknown,
+                name,
+                Cause::Decode(Box::new(error)),
+            )
+        })
     }
 
     /// Reads the content to its end and keeps nothing of it.
@@ -150,7 +155,7 @@ impl Answer {
                 Err(ReadError::Timeout(all)) => Cause::Timeout(all),
                 Err(ReadError::Connection(source)) => Cause::Connection(source),
             };
-            return Err(Error::new(Outcome::Unknown, self.name, cause));
+            return Err(Error::new(RequestOutcome::Unknown, self.name, cause));
         }
         Ok(())
     }
@@ -183,7 +188,7 @@ impl Answer {
     fn unexpected_type(&self) -> Error {
         let found = header(&self.headers, CONTENT_TYPE).to_owned();
         let cause = Cause::ContentType { found };
-        Error::new(Outcome::Unknown, &*self.name, cause)
+        Error::new(RequestOutcome::Unknown, &*self.name, cause)
     }
 
     /// Refuses compressed content: we never ask for it, and a few bytes of it can become many.
@@ -194,7 +199,7 @@ impl Answer {
                 let cause = Cause::Encoding {
                     found: found.to_owned(),
                 };
-                Err(Error::new(Outcome::Unknown, &*self.name, cause))
+                Err(Error::new(RequestOutcome::Unknown, &*self.name, cause))
             }
         }
     }
@@ -215,7 +220,7 @@ impl Answer {
             Err(ReadError::Timeout(all)) => Cause::Timeout(all),
             Err(ReadError::Connection(source)) => Cause::Connection(source),
         };
-        Err(Error::new(Outcome::Unknown, self.name, cause))
+        Err(Error::new(RequestOutcome::Unknown, self.name, cause))
     }
 
     /// The status of a failed request.

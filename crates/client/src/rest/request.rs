@@ -11,12 +11,12 @@ use tokio::time::{Instant, sleep, timeout};
 use tracing::Instrument;
 use windlass_core::Doc;
 
-use super::answer::{self, Answer};
+use super::answer::{self, RestResponse};
 use super::{RestClient, retry};
 use crate::encoding::{self, Encoding, JSON, PROTOBUF};
 use crate::path::RequestTarget;
 use crate::transport::{Content, MetadataOnly, Payload, Watching};
-use crate::{Cause, Error, Outcome, WriteOptions};
+use crate::{Cause, Error, RequestOutcome, WriteOptions};
 
 /// Metadata alone where the server can do that, and else the object.
 const PARTIAL_OR_WHOLE: HeaderValue = HeaderValue::from_static(
@@ -47,7 +47,7 @@ pub struct Request {
     /// True if only the metadata of the answer is read.
     is_metadata_only: bool,
     /// The first problem with a part of the request.
-    problem: Option<(Outcome, Cause)>,
+    problem: Option<(RequestOutcome, Cause)>,
 }
 
 impl Request {
@@ -167,7 +167,7 @@ impl Request {
     ///
     /// # Errors
     /// When there is no answer, or one that is not a success.
-    pub async fn send(self) -> Result<Answer, Error> {
+    pub async fn send(self) -> Result<RestResponse, Error> {
         let span = tracing::debug_span!(
             "request",
             verb = %self.method,
@@ -202,10 +202,10 @@ impl Request {
     }
 
     fn fail(&mut self, cause: Cause) {
-        self.problem.get_or_insert((Outcome::NotSent, cause));
+        self.problem.get_or_insert((RequestOutcome::NotSent, cause));
     }
 
-    async fn send_within(mut self, span: &tracing::Span) -> Result<Answer, Error> {
+    async fn send_within(mut self, span: &tracing::Span) -> Result<RestResponse, Error> {
         let name = format!("{} {}", self.method, self.path);
         if let Some((outcome, cause)) = self.problem.take() {
             return Err(Error::new(outcome, name, cause));
@@ -217,7 +217,11 @@ impl Request {
         let query = if self.query.is_empty() { "" } else { "?" };
         let uri = format!("{}{query}{}", self.path, self.query);
         let uri: http::Uri = uri.parse().map_err(|error: http::uri::InvalidUri| {
-            Error::new(Outcome::NotSent, &name, Cause::Malformed(error.to_string()))
+            Error::new(
+                RequestOutcome::NotSent,
+                &name,
+                Cause::Malformed(error.to_string()),
+            )
         })?;
         self.encode();
         self.observe_size();
@@ -259,7 +263,7 @@ impl Request {
         name: &str,
         uri: &http::Uri,
         span: &tracing::Span,
-    ) -> Result<Answer, Error> {
+    ) -> Result<RestResponse, Error> {
         let mut reason = "client-side throttling, not priority and fairness".to_owned();
         let mut previous = None;
         for attempt in 1.. {
@@ -290,7 +294,7 @@ impl Request {
         &self,
         name: &str,
         uri: &http::Uri,
-    ) -> Result<Answer, (Error, Option<Duration>)> {
+    ) -> Result<RestResponse, (Error, Option<Duration>)> {
         let mut request = http::Request::new(self.payload.clone());
         *request.method_mut() = self.method.clone();
         *request.uri_mut() = uri.clone();
@@ -302,7 +306,7 @@ impl Request {
             Ok(Err(source)) => return Err((Error::transport(name, source), None)),
             Err(_) => {
                 let cause = Cause::Timeout(self.timeout);
-                return Err((Error::new(Outcome::Unknown, name, cause), None));
+                return Err((Error::new(RequestOutcome::Unknown, name, cause), None));
             }
         };
         if response.status().is_success() {
@@ -331,9 +335,9 @@ impl Request {
         extensions
     }
 
-    fn answer(&self, name: &str, response: http::Response<Content>) -> Answer {
+    fn answer(&self, name: &str, response: http::Response<Content>) -> RestResponse {
         let name = name.to_owned();
-        Answer::new(
+        RestResponse::new(
             self.client.clone(),
             name,
             self.method.clone(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::{Method, StatusCode};
 
 use crate::error::{io_kind, sources};
-use crate::{Cause, Error, Outcome};
+use crate::{Cause, Error, RequestOutcome};
 
 /// The wait before a read is repeated whose connection broke.
 const BROKEN_CONNECTION_WAIT: Duration = Duration::from_secs(1);
@@ -24,7 +24,7 @@ pub(super) fn wait_before_retry(
     error: &Error,
     retry_after: Option<Duration>,
 ) -> Option<Duration> {
-    let is_safe = error.outcome() == Outcome::Rejected || method.is_idempotent();
+    let is_safe = error.outcome() == RequestOutcome::Rejected || method.is_idempotent();
     match error.cause() {
         Cause::Status(status) => {
             let code = StatusCode::from_u16(status.code).ok()?;

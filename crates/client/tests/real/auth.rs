@@ -10,7 +10,9 @@ use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret, ServiceAccount};
 use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
-use windlass_client::{Api, Clientset, Config, ListOptions, Outcome, RestClient, WriteOptions};
+use windlass_client::{
+    Api, Clientset, Config, ListOptions, RequestOutcome, RestClient, WriteOptions,
+};
 use windlass_core::{Doc, doc};
 use windlass_envtest::ControlPlane;
 
@@ -160,7 +162,7 @@ async fn an_expired_token_is_unauthorized() {
     let maps: Api<ConfigMap> = client.api().namespaced("default");
     let error = maps.list(&ListOptions::default()).await.unwrap_err();
     assert!(error.is_unauthorized(), "{error:?}");
-    assert_eq!(error.outcome(), Outcome::Rejected);
+    assert_eq!(error.outcome(), RequestOutcome::Rejected);
     let error = maps.watch(&Default::default()).await.unwrap_err();
     assert!(error.is_unauthorized(), "{error:?}");
 }
@@ -186,7 +188,7 @@ async fn a_certificate_of_another_authority_is_not_trusted() {
         .await
         .unwrap();
     let error = client.get("/version").into_doc().await.unwrap_err();
-    assert_eq!(error.outcome(), Outcome::NotSent, "{error:?}");
+    assert_eq!(error.outcome(), RequestOutcome::NotSent, "{error:?}");
     assert!(error.to_string().contains("certificate"), "{error}");
 }
 

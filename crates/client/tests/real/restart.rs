@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use windlass_client::{
-    Api, Clientset, Config, Outcome, RestClient, WatchEvent, WatchOptions, WriteOptions,
+    Api, Clientset, Config, RequestOutcome, RestClient, WatchEvent, WatchOptions, WriteOptions,
 };
 use windlass_envtest::{ControlPlane, Options};
 
@@ -36,7 +36,7 @@ async fn a_watch_ends_with_its_server_and_is_resumed_where_it_was() {
         .await
         .unwrap_err();
     assert!(refused.is_connection_refused(), "{refused:?}");
-    assert_eq!(refused.outcome(), Outcome::NotSent);
+    assert_eq!(refused.outcome(), RequestOutcome::NotSent);
 
     server.restart_apiserver().unwrap();
     assert!(

@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::api::policy::v1::Eviction;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use windlass_client::{
-    Api, DeleteOptions, Deletion, FieldValidation, ListOptions, Outcome, Patch, Propagation,
+    Api, DeleteOptions, Deletion, FieldValidation, ListOptions, Patch, Propagation, RequestOutcome,
     WriteOptions, retry_on_conflict,
 };
 use windlass_core::{Doc, Env, doc};
@@ -36,7 +36,7 @@ async fn config_maps_are_created_read_updated_and_deleted() {
         .await
         .unwrap_err();
     assert!(again.is_already_exists() && !again.is_conflict());
-    assert_eq!(again.outcome(), Outcome::Rejected);
+    assert_eq!(again.outcome(), RequestOutcome::Rejected);
 
     let mut read = maps.get("a").await.unwrap();
     assert_eq!(read, created);
@@ -145,7 +145,7 @@ async fn the_four_sorts_of_patch_change_an_object() {
         "metadata": { "name": "a" }, "data": { "applied": value } }))
     };
     let nobody = maps.patch("a", &apply("1"), &plain()).await.unwrap_err();
-    assert_eq!(nobody.outcome(), Outcome::NotSent);
+    assert_eq!(nobody.outcome(), RequestOutcome::NotSent);
     let map = maps
         .patch("a", &apply("1"), &WriteOptions::manager("one"))
         .await

@@ -8,7 +8,8 @@ use bytes::Bytes;
 use http_body::{Body, Frame};
 use tokio::time::{Sleep, sleep};
 use windlass_client::{
-    Cause, DecodeError, ListError, ListOptions, Outcome, RestOptions, WatchError, WatchOptions,
+    Cause, DecodeError, ListError, ListOptions, RequestOutcome, RestOptions, WatchError,
+    WatchOptions,
 };
 use windlass_core::Gvr;
 
@@ -94,7 +95,7 @@ async fn endless_headers_end_the_connection() {
         .await
         .unwrap_err();
     assert!(matches!(error.cause(), Cause::Connection(_)), "{error}");
-    assert_eq!(error.outcome(), Outcome::Unknown);
+    assert_eq!(error.outcome(), RequestOutcome::Unknown);
 }
 
 #[tokio::test]
@@ -125,7 +126,7 @@ async fn a_page_of_html_from_a_proxy_is_a_status_without_its_text() {
     let error = client.get("/x").into_doc().await.unwrap_err();
     assert_eq!(error.status().unwrap().code, 502);
     assert!(!error.to_string().contains("gateway!"), "{error}");
-    assert_eq!(error.outcome(), Outcome::Unknown);
+    assert_eq!(error.outcome(), RequestOutcome::Unknown);
 }
 
 #[tokio::test]
@@ -369,5 +370,5 @@ async fn a_server_that_never_answers_is_given_up() {
         .await
         .unwrap_err();
     assert!(error.is_timeout());
-    assert_eq!(error.outcome(), Outcome::Unknown);
+    assert_eq!(error.outcome(), RequestOutcome::Unknown);
 }

@@ -7,8 +7,8 @@ use prometheus_client::registry::Registry;
 use tokio::time::Instant;
 use tower::service_fn;
 use windlass_client::{
-    Content, DynamicClient, Error, Metrics, Outcome, Payload, RateLimit, RestClient, RestOptions,
-    Transport, WriteOptions,
+    Content, DynamicClient, Error, Metrics, Payload, RateLimit, RequestOutcome, RestClient,
+    RestOptions, Transport, WriteOptions,
 };
 use windlass_core::{Gvr, doc};
 
@@ -61,7 +61,7 @@ async fn what_may_have_been_done_is_repeated_only_where_twice_is_the_same_as_onc
                 .await;
             assert_eq!(count(&asked), attempts, "{method} {code}");
             if let Err(error) = answer {
-                assert_eq!(error.outcome(), Outcome::Unknown);
+                assert_eq!(error.outcome(), RequestOutcome::Unknown);
             }
         }
     }
@@ -93,7 +93,7 @@ async fn a_broken_connection_is_repeated_for_reads_only() {
             .unwrap_err();
         assert_eq!(
             (count(&asked), error.outcome()),
-            (1, Outcome::Unknown),
+            (1, RequestOutcome::Unknown),
             "{method}"
         );
     }
@@ -101,7 +101,7 @@ async fn a_broken_connection_is_repeated_for_reads_only() {
         may_have_arrived: false,
     }]);
     let error = client.post("/x").into_doc().await.unwrap_err();
-    assert_eq!(error.outcome(), Outcome::NotSent);
+    assert_eq!(error.outcome(), RequestOutcome::NotSent);
 }
 
 #[tokio::test(start_paused = true)]
@@ -150,7 +150,7 @@ async fn a_status_is_told_apart_by_its_reason() {
         let (client, _) = scripted(vec![Answer(code, None, body)]);
         let error = client.get("/x").into_doc().await.unwrap_err();
         assert!(is_it(&error), "{code} {body}: {error:?}");
-        assert_eq!(error.outcome(), Outcome::Rejected);
+        assert_eq!(error.outcome(), RequestOutcome::Rejected);
         let conflict_and_exists = error.is_conflict() && error.is_already_exists();
         assert!(!conflict_and_exists, "{error:?}");
     }
