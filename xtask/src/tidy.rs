@@ -8,6 +8,7 @@ mod modules;
 mod names;
 mod resources;
 mod text;
+mod words;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -45,6 +46,7 @@ fn check(root: &Path) -> anyhow::Result<Vec<String>> {
     breaches.extend(glossary::check(root)?);
     breaches.extend(names::check(root)?);
     breaches.extend(text::check(root)?);
+    breaches.extend(words::check(root)?);
     Ok(breaches)
 }
 
