@@ -7,9 +7,9 @@ use windlass_runtime::Manager;
 
 use crate::dynamic_resources::DynamicResources;
 use crate::{
-    claims, deployment, driver, dynamic_resources, garbage_collector, job, namespace, node,
-    pvcprotection, pvprotection, replicaset, replicationcontroller, resourcequota, root_ca,
-    scheduler, service_account,
+    claims, cronjob, deployment, driver, dynamic_resources, garbage_collector, job, namespace,
+    node, pvcprotection, pvprotection, replicaset, replicationcontroller, resourcequota, root_ca,
+    scheduler, service_account, ttl_after_finished,
 };
 
 /// How many workers each controller has, and what else can be set.
@@ -22,6 +22,10 @@ pub struct Settings {
     pub deployment: deployment::Options,
     /// Of Jobs.
     pub job: job::Options,
+    /// Of CronJobs.
+    pub cronjob: cronjob::Options,
+    /// Of the deletion of Jobs that have finished.
+    pub ttl_after_finished: ttl_after_finished::Options,
     /// Of the garbage collector.
     pub garbage_collector: garbage_collector::Options,
     /// Of namespaces.
@@ -54,6 +58,8 @@ impl Default for Settings {
             replicaset: replicaset::Options::default(),
             deployment: deployment::Options::default(),
             job: job::Options::default(),
+            cronjob: cronjob::Options::default(),
+            ttl_after_finished: ttl_after_finished::Options::default(),
             garbage_collector: garbage_collector::Options::default(),
             namespace: namespace::Options::default(),
             service_account: service_account::Options::default(),
@@ -110,6 +116,12 @@ impl std::error::Error for UnknownController {}
 
 /// All controllers.
 pub const ALL: &[Entry] = &[
+    Entry {
+        name: cronjob::NAME,
+        is_default: true,
+        pod_spec: PodSpec::Fields(&[]),
+        add: |manager, settings| cronjob::add_to(manager, &settings.cronjob),
+    },
     Entry {
         name: deployment::NAME,
         is_default: true,
@@ -181,6 +193,14 @@ pub const ALL: &[Entry] = &[
         is_default: true,
         pod_spec: PodSpec::Fields(&[]),
         add: |manager, settings| service_account::add_to(manager, &settings.service_account),
+    },
+    Entry {
+        name: ttl_after_finished::NAME,
+        is_default: true,
+        pod_spec: PodSpec::Fields(&[]),
+        add: |manager, settings| {
+            ttl_after_finished::add_to(manager, &settings.ttl_after_finished);
+        },
     },
     Entry {
         name: scheduler::NAME,

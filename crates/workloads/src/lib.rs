@@ -10,6 +10,7 @@
 //! assert_eq!(windlass_workloads::replicaset::NAME, "replicaset-controller");
 //! ```
 
+pub mod cronjob;
 pub mod deployment;
 mod expectations;
 pub mod garbage_collector;
@@ -27,6 +28,7 @@ pub mod resourcequota;
 pub mod root_ca;
 pub mod service_account;
 mod slow_start;
+pub mod ttl_after_finished;
 
 pub use expectations::{EXPECTATIONS_TIMEOUT, Expectations, UidExpectations};
 pub use pod_control::{PodControl, PodControlError, PodPrototype, is_namespace_terminating};
