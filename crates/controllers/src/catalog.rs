@@ -8,8 +8,8 @@ use windlass_runtime::Manager;
 use crate::dynamic_resources::DynamicResources;
 use crate::{
     claims, cronjob, deployment, driver, dynamic_resources, garbage_collector, job, namespace,
-    node, pvcprotection, pvprotection, replicaset, replicationcontroller, resourcequota, root_ca,
-    scheduler, service_account, ttl_after_finished,
+    node, pod_gc, pvcprotection, pvprotection, replicaset, replicationcontroller, resourcequota,
+    root_ca, scheduler, service_account, ttl_after_finished,
 };
 
 /// How many workers each controller has, and what else can be set.
@@ -26,6 +26,8 @@ pub struct Settings {
     pub cronjob: cronjob::Options,
     /// Of the deletion of Jobs that have finished.
     pub ttl_after_finished: ttl_after_finished::Options,
+    /// Of the removal of pods that nobody else removes.
+    pub pod_gc: pod_gc::Options,
     /// Of the garbage collector.
     pub garbage_collector: garbage_collector::Options,
     /// Of namespaces.
@@ -60,6 +62,7 @@ impl Default for Settings {
             job: job::Options::default(),
             cronjob: cronjob::Options::default(),
             ttl_after_finished: ttl_after_finished::Options::default(),
+            pod_gc: pod_gc::Options::default(),
             garbage_collector: garbage_collector::Options::default(),
             namespace: namespace::Options::default(),
             service_account: service_account::Options::default(),
@@ -145,6 +148,12 @@ pub const ALL: &[Entry] = &[
         is_default: true,
         pod_spec: PodSpec::Fields(&[]),
         add: |manager, settings| namespace::add_to(manager, &settings.namespace),
+    },
+    Entry {
+        name: pod_gc::NAME,
+        is_default: true,
+        pod_spec: PodSpec::Fields(pod_gc::POD_SPEC_FIELDS),
+        add: |manager, settings| pod_gc::add_to(manager, &settings.pod_gc),
     },
     Entry {
         name: pvprotection::NAME,

@@ -17,6 +17,6 @@ pub mod catalog;
 
 pub use windlass_placement::{allocator, claims, driver, dynamic_resources, node, scheduler};
 pub use windlass_workloads::{
-    cronjob, deployment, garbage_collector, job, namespace, pvcprotection, pvprotection,
+    cronjob, deployment, garbage_collector, job, namespace, pod_gc, pvcprotection, pvprotection,
     replicaset, replicationcontroller, resourcequota, root_ca, service_account, ttl_after_finished,
 };

@@ -18,6 +18,7 @@ pub mod job;
 pub mod namespace;
 mod owned;
 mod pod_control;
+pub mod pod_gc;
 mod pods;
 pub mod pvcprotection;
 pub mod pvprotection;
