@@ -8,6 +8,7 @@
 mod back_off;
 mod completions;
 mod ends;
+mod faults;
 mod indexed;
 mod ownership;
 mod policies;
