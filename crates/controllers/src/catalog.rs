@@ -7,9 +7,9 @@ use windlass_runtime::Manager;
 
 use crate::dynamic_resources::DynamicResources;
 use crate::{
-    claims, cronjob, deployment, driver, dynamic_resources, garbage_collector, job, namespace,
-    node, pod_gc, pvcprotection, pvprotection, replicaset, replicationcontroller, resourcequota,
-    root_ca, scheduler, service_account, ttl_after_finished,
+    claims, cronjob, deployment, driver, dynamic_resources, endpointslice, garbage_collector, job,
+    namespace, node, pod_gc, pvcprotection, pvprotection, replicaset, replicationcontroller,
+    resourcequota, root_ca, scheduler, service_account, ttl_after_finished,
 };
 
 /// How many workers each controller has, and what else can be set.
@@ -28,6 +28,8 @@ pub struct Settings {
     pub ttl_after_finished: ttl_after_finished::Options,
     /// Of the removal of pods that nobody else removes.
     pub pod_gc: pod_gc::Options,
+    /// Of EndpointSlices.
+    pub endpointslice: endpointslice::Options,
     /// Of the garbage collector.
     pub garbage_collector: garbage_collector::Options,
     /// Of namespaces.
@@ -63,6 +65,7 @@ impl Default for Settings {
             cronjob: cronjob::Options::default(),
             ttl_after_finished: ttl_after_finished::Options::default(),
             pod_gc: pod_gc::Options::default(),
+            endpointslice: endpointslice::Options::default(),
             garbage_collector: garbage_collector::Options::default(),
             namespace: namespace::Options::default(),
             service_account: service_account::Options::default(),
@@ -130,6 +133,12 @@ pub const ALL: &[Entry] = &[
         is_default: true,
         pod_spec: PodSpec::Fields(&[]),
         add: |manager, settings| deployment::add_to(manager, &settings.deployment),
+    },
+    Entry {
+        name: endpointslice::NAME,
+        is_default: true,
+        pod_spec: PodSpec::Fields(endpointslice::POD_SPEC_FIELDS),
+        add: |manager, settings| endpointslice::add_to(manager, &settings.endpointslice),
     },
     Entry {
         name: garbage_collector::NAME,

@@ -55,7 +55,7 @@ pub(crate) fn index_owners(owners: &SharedInformer, selector: SelectorFn) {
 }
 
 /// An index that exists already is the same one, from another controller.
-fn accept(added: Result<(), AddError>) {
+pub(crate) fn accept(added: Result<(), AddError>) {
     if let Err(error) = added {
         tracing::debug!(%error, "the index is there already");
     }
