@@ -7,9 +7,9 @@ use windlass_runtime::Manager;
 
 use crate::dynamic_resources::DynamicResources;
 use crate::{
-    claims, cronjob, deployment, driver, dynamic_resources, endpointslice, garbage_collector, job,
-    namespace, node, pod_gc, pvcprotection, pvprotection, replicaset, replicationcontroller,
-    resourcequota, root_ca, scheduler, service_account, ttl_after_finished,
+    claims, cronjob, deployment, driver, dynamic_resources, endpoints, endpointslice,
+    garbage_collector, job, namespace, node, pod_gc, pvcprotection, pvprotection, replicaset,
+    replicationcontroller, resourcequota, root_ca, scheduler, service_account, ttl_after_finished,
 };
 
 /// How many workers each controller has, and what else can be set.
@@ -30,6 +30,8 @@ pub struct Settings {
     pub pod_gc: pod_gc::Options,
     /// Of EndpointSlices.
     pub endpointslice: endpointslice::Options,
+    /// Of Endpoints.
+    pub endpoints: endpoints::Options,
     /// Of the garbage collector.
     pub garbage_collector: garbage_collector::Options,
     /// Of namespaces.
@@ -66,6 +68,7 @@ impl Default for Settings {
             ttl_after_finished: ttl_after_finished::Options::default(),
             pod_gc: pod_gc::Options::default(),
             endpointslice: endpointslice::Options::default(),
+            endpoints: endpoints::Options::default(),
             garbage_collector: garbage_collector::Options::default(),
             namespace: namespace::Options::default(),
             service_account: service_account::Options::default(),
@@ -139,6 +142,12 @@ pub const ALL: &[Entry] = &[
         is_default: true,
         pod_spec: PodSpec::Fields(endpointslice::POD_SPEC_FIELDS),
         add: |manager, settings| endpointslice::add_to(manager, &settings.endpointslice),
+    },
+    Entry {
+        name: endpoints::NAME,
+        is_default: true,
+        pod_spec: PodSpec::Fields(endpoints::POD_SPEC_FIELDS),
+        add: |manager, settings| endpoints::add_to(manager, &settings.endpoints),
     },
     Entry {
         name: garbage_collector::NAME,

@@ -12,6 +12,7 @@
 
 pub mod cronjob;
 pub mod deployment;
+pub mod endpoints;
 pub mod endpointslice;
 mod expectations;
 pub mod garbage_collector;
