@@ -111,11 +111,19 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Writes the JSON of the whole workspace, and returns its directory. All crates at once, because
-/// one by one they would want other features of their dependencies than the tests do.
+/// Writes the JSON of all libraries, and returns its directory. All crates at once, because one by
+/// one they would want other features of their dependencies than the tests do. Libraries only: the
+/// binary has the name of the facade, and would write the same file.
 fn document() -> anyhow::Result<PathBuf> {
     let status = Command::new("cargo")
-        .args(["doc", "--locked", "--quiet", "--workspace", "--no-deps"])
+        .args([
+            "doc",
+            "--locked",
+            "--quiet",
+            "--workspace",
+            "--no-deps",
+            "--lib",
+        ])
         .env("RUSTDOC", Path::new(ROOT).join("xtask/rustdoc-json.sh"))
         .env("RUSTDOCFLAGS", "-Z unstable-options --output-format json")
         .current_dir(ROOT)
