@@ -141,9 +141,9 @@ async fn a_job_starts_when_it_is_due_under_the_name_of_its_minute() {
         .meta()
         .annotation("batch.kubernetes.io/cronjob-scheduled-timestamp");
     assert_eq!(stamp, Some(due.as_str()));
-    let status = world.get().await;
-    assert_eq!(status.str_at("/status/lastScheduleTime"), due);
-    assert_eq!(status.str_at("/status/active/0/name"), job.meta().name());
+    let cron_job = world.get().await;
+    assert_eq!(cron_job.str_at("/status/lastScheduleTime"), due);
+    assert_eq!(cron_job.str_at("/status/active/0/name"), job.meta().name());
     assert!(
         world
             .has_event(&format!(
@@ -294,12 +294,12 @@ async fn finished_jobs_are_kept_within_limits() {
     world.pass(5).await;
     let jobs = world.jobs().await;
     assert_eq!(jobs.len(), 1);
-    let status = world.get().await;
+    let cron_job = world.get().await;
     assert_eq!(
-        status.str_at("/status/lastSuccessfulTime"),
+        cron_job.str_at("/status/lastSuccessfulTime"),
         jobs[0].str_at("/status/completionTime")
     );
-    assert!(status.at("/status/active").items().is_empty());
+    assert!(cron_job.at("/status/active").items().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
