@@ -12,11 +12,10 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use windlass_cache::{InformerFactory, InformerSpec, SharedInformer, on_any};
 use windlass_client::{
-    DiscoveryClient, DynamicClient, Patch, RestClient, RestOptions, WriteOptions,
+    DiscoveryClient, DynamicClient, Patch, RestClient, RestOptions, Transport, WriteOptions,
 };
 use windlass_core::{Doc, Gvr};
 use windlass_server::User;
-use windlass_testing::transport_to;
 
 use crate::serve::Serving;
 use screen::Screen;
@@ -43,7 +42,7 @@ pub(crate) fn start(serving: &Serving, nodes: usize) -> JoinHandle<()> {
         rate_limit: None,
         ..RestOptions::default()
     };
-    let transport = transport_to(&serving.server, User::admin());
+    let transport = Transport::new(serving.server.doc_service(User::admin()));
     let client = RestClient::new(transport, options);
     let hints = hints(serving);
     tokio::spawn(async move {

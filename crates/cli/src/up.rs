@@ -5,13 +5,12 @@ use std::time::Duration;
 
 use clap::Args;
 use tokio::task::JoinHandle;
-use windlass_client::RestOptions;
+use windlass_client::{RestOptions, Transport};
 use windlass_controllers::catalog::{self, Settings};
 use windlass_controllers::{node, service_account};
 use windlass_core::{Env, Key};
 use windlass_runtime::{Manager, Shutdown};
 use windlass_server::{Admission, RunningControllers, Server, User};
-use windlass_testing::transport_to;
 
 use crate::background;
 use crate::demo;
@@ -179,7 +178,10 @@ impl Controllers {
         let user = User::new("system:kube-controller-manager", &["system:masters"]);
         let shutdown = Shutdown::new();
         let manager = Manager::builder("windlass")
-            .transport(transport_to(server, user), RestOptions::default())
+            .transport(
+                Transport::new(server.doc_service(user)),
+                RestOptions::default(),
+            )
             .env(env.clone())
             .shutdown(shutdown.clone())
             .build()?;

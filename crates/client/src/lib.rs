@@ -45,7 +45,6 @@ mod path;
 mod reader;
 mod rest;
 mod rest_options;
-mod status;
 mod throttle;
 mod transport;
 mod watch;
@@ -72,10 +71,10 @@ pub use patch::Patch;
 pub use path::RequestTarget;
 pub use rest::{Request, RestClient, RestResponse};
 pub use rest_options::{BODY_BYTES_LIMIT, RETRIES_LIMIT, RestOptions, TIMEOUT};
-pub use status::{Status, StatusCause, StatusDetails};
 pub use throttle::RateLimit;
 pub use transport::{
     Body, BoxError, Content, DocList, Events, MetadataOnly, Payload, Transport, TransportError,
     Watching,
 };
 pub use watch::WatchStream;
+pub use windlass_wire::{Status, StatusCause, StatusDetails};

@@ -7,8 +7,6 @@ use std::collections::BTreeSet;
 
 use windlass_core::Doc;
 
-use crate::resource::Resource;
-
 /// The part of the cluster that acts on objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Actor {
@@ -183,9 +181,9 @@ impl RunningControllers {
 
     /// The warning for the author of a new object on which nothing acts.
     #[must_use]
-    pub fn warning(&self, resource: &Resource, object: &Doc) -> Option<String> {
-        let why = self.missing(resource.needs.actor?, object)?;
-        let (kind, name) = (resource.gvk.kind(), object.meta().name());
+    pub fn warning(&self, actor: Actor, object: &Doc) -> Option<String> {
+        let why = self.missing(actor, object)?;
+        let (kind, name) = (object.str_at("/kind"), object.meta().name());
         Some(format!(
             "{kind} {name:?} is stored and has no effect: {why}"
         ))
@@ -213,7 +211,7 @@ mod tests {
 
     use super::*;
     use crate::built_in;
-    use crate::resource::Verb;
+    use crate::resource::{Resource, Verb};
 
     /// Nothing that is accepted is ignored in silence.
     #[test]
@@ -236,27 +234,36 @@ mod tests {
     fn warning(controllers: &RunningControllers, plural: &str, object: &Doc) -> Option<String> {
         let rows = built_in::all();
         let row = rows.iter().find(|row| row.plural == plural);
-        controllers.warning(row.expect("a built-in kind"), object)
+        controllers.warning(row.expect("a built-in kind").needs.actor?, object)
     }
 
     #[test]
     fn objects_without_an_effect_are_warned_of() {
         let alone = RunningControllers::default();
-        let object = doc!({ "metadata": { "name": "a" } });
+        let object = |kind: &str| doc!({ "kind": kind, "metadata": { "name": "a" } });
         assert_eq!(
-            warning(&alone, "validatingwebhookconfigurations", &object).as_deref(),
+            warning(
+                &alone,
+                "validatingwebhookconfigurations",
+                &object("ValidatingWebhookConfiguration")
+            )
+            .as_deref(),
             Some(
                 "ValidatingWebhookConfiguration \"a\" is stored and has no effect: admission \
                  webhooks are not called yet"
             )
         );
-        assert_eq!(warning(&alone, "configmaps", &object), None);
-        assert_eq!(warning(&alone, "statefulsets", &object), None, "not known");
+        assert_eq!(warning(&alone, "configmaps", &object("ConfigMap")), None);
+        assert_eq!(
+            warning(&alone, "statefulsets", &object("StatefulSet")),
+            None,
+            "not known"
+        );
 
         let some = RunningControllers::of(["deployment-controller"]);
-        assert_eq!(warning(&some, "deployments", &object), None);
+        assert_eq!(warning(&some, "deployments", &object("Deployment")), None);
         assert_eq!(
-            warning(&some, "statefulsets", &object).as_deref(),
+            warning(&some, "statefulsets", &object("StatefulSet")).as_deref(),
             Some(
                 "StatefulSet \"a\" is stored and has no effect: statefulset-controller does not \
                  run in this cluster"

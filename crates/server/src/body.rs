@@ -19,6 +19,7 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use http_body_util::BodyExt;
 use http_body_util::combinators::UnsyncBoxBody;
 use windlass_core::{Doc, Encoder};
+use windlass_wire::Content;
 
 pub(crate) use intake::{BodyIntake, BodyStats};
 pub(crate) use list::ListBody;
@@ -58,33 +59,6 @@ pub(crate) trait WatchStream: fmt::Debug + Send {
 
     /// The next bytes; nothing at the end.
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>>;
-}
-
-/// What an answer carries, for callers in this process.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum Content {
-    /// Bytes: text, or a form of an object that the request asked for.
-    Bytes(Bytes),
-    /// One object.
-    Doc(Doc),
-    /// A list.
-    List(DocList),
-    /// A watch, asked for its events as fast as they are taken.
-    Watch(DocWatch),
-}
-
-/// A list whose items are documents.
-#[derive(Clone, Debug)]
-pub struct DocList {
-    /// The `apiVersion` of the list.
-    pub api_version: String,
-    /// The `kind` of the list, such as `PodList`.
-    pub kind: String,
-    /// The `metadata` of the list.
-    pub metadata: Doc,
-    /// The items, each with its type.
-    pub items: Vec<Doc>,
 }
 
 impl Body {
@@ -132,14 +106,14 @@ impl Body {
     #[must_use]
     pub fn into_content(self) -> Content {
         match self.0 {
-            Inner::Bytes(bytes) => Content::Bytes(bytes),
+            Inner::Bytes(bytes) => Content::Body(bytes.into()),
             Inner::Doc(doc) => Content::Doc(doc),
             Inner::List(list) | Inner::Long(_, list) => Content::List(list.into_docs()),
             // Only a socket asks for this.
-            Inner::Packed(_) => Content::Bytes(Bytes::new()),
+            Inner::Packed(_) => Content::Body(windlass_wire::Body::empty()),
             Inner::Watch(watch) => match watch.into_docs() {
-                Ok(watch) => Content::Watch(watch),
-                Err(bytes) => Content::Bytes(bytes),
+                Ok(watch) => Content::Events(watch.into_events()),
+                Err(bytes) => Content::Body(bytes.into()),
             },
         }
     }

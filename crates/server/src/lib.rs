@@ -1,8 +1,8 @@
 //! The embedded Kubernetes API server.
 //!
 //! [`Server`] is a [`tower::Service`] over HTTP requests. [`serve`] puts it behind TLS on a
-//! socket; in process it is called directly, and [`Server::watch_docs`] hands out watch events as
-//! shared documents instead of bytes.
+//! socket. In process a client calls it as a [`DocService`], in documents instead of bytes, and
+//! [`Server::watch_docs`] hands out watch events as shared documents.
 //!
 //! ```text
 //! connection ─▶ request ─▶ authentication, authorization ─▶ rest ─▶ registry row and hooks
@@ -49,6 +49,7 @@ mod first_flow;
 mod flow;
 mod follow_up;
 mod health;
+mod in_process;
 mod kubeconfig;
 mod listen;
 mod metrics;
@@ -75,9 +76,10 @@ mod watch;
 mod work;
 
 pub use audit::AuditOptions;
-pub use body::{Body, Content, DocList};
+pub use body::Body;
 pub use certs::{CertificateError, Certificates, Identity};
 pub use dispatch::InProcess;
+pub use in_process::DocService;
 pub use kubeconfig::kubeconfig;
 pub use listen::{Listening, ServeError, serve};
 pub use open::{ServerError, ServerOptions};
@@ -85,9 +87,8 @@ pub use private_file::{
     make_directory, read_key as read_key_file, write as write_private_file,
     write_at_start as write_private_file_at_start,
 };
-pub use rest::Given;
 pub use server::Server;
-pub use watch::{DocWatch, WatchDocs, WatchEvent};
+pub use watch::{DocWatch, WatchDocs};
 pub use windlass_access::User;
 pub use windlass_access::admission::Admission;
 pub use windlass_access::token::SignerError;

@@ -61,7 +61,7 @@ pub(crate) struct Call {
 /// The document of a request from this process: an extension of a request whose body is empty and
 /// whose content type is one of JSON. It is neither written nor parsed.
 #[derive(Clone, Debug)]
-pub struct Given(pub Doc);
+pub(crate) struct Given(pub(crate) Doc);
 
 /// Answers a request to a resource, and does what it leaves to do.
 pub(crate) async fn handle(call: Call) -> Result<Response<Body>, Status> {

@@ -1,5 +1,6 @@
 //! Watch: the events of a resource, as documents. `rest/watch.rs` makes bytes of them.
 
+mod events;
 mod filter;
 mod slots;
 
@@ -10,6 +11,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 use windlass_core::{Doc, Env, doc};
 use windlass_store::{Entry, Event, EventKind, RevisionError, Watch, WatchError};
+use windlass_wire::WatchEvent;
 
 pub(crate) use filter::Filter;
 pub(crate) use slots::{WatchSlot, WatchSlots};
@@ -29,34 +31,6 @@ const BOOKMARK_PERIOD: Duration = Duration::from_secs(60);
 const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
 /// The annotation on the bookmark that ends the initial events.
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
-
-/// One event of a watch.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum WatchEvent {
-    /// The object is new, or new to the selector.
-    Added(Doc),
-    /// The object changed.
-    Modified(Doc),
-    /// The object is gone, or gone from the selector. This is its last state.
-    Deleted(Doc),
-    /// Everything up to the revision in this object was delivered.
-    Bookmark(Doc),
-    /// The watch ends, because of this.
-    Error(Status),
-}
-
-impl WatchEvent {
-    /// The event with its object in another form.
-    fn map(self, form: impl FnOnce(Doc) -> Doc) -> Self {
-        match self {
-            Self::Added(object) => Self::Added(form(object)),
-            Self::Modified(object) => Self::Modified(form(object)),
-            Self::Deleted(object) => Self::Deleted(form(object)),
-            Self::Bookmark(object) => Self::Bookmark(form(object)),
-            Self::Error(status) => Self::Error(status),
-        }
-    }
-}
 
 /// What to watch, for watches in process.
 #[derive(Clone, Debug, Default)]
@@ -121,6 +95,8 @@ pub(crate) enum Delivery {
     Own(WatchEvent),
     /// Seen alike by every watcher whose filter agrees.
     Shared(WatchEvent, Arc<Event>),
+    /// The watch ends, because of this.
+    Refused(Status),
 }
 
 /// Which objects a watch is about.
@@ -204,13 +180,19 @@ impl DocWatch {
 
     /// Waits for the next event; `None` when the watch has ended. Nothing is lost when the future
     /// is dropped before it is ready.
-    pub async fn next(&mut self) -> Option<WatchEvent> {
-        let (Delivery::Own(event) | Delivery::Shared(event, _)) = self.next_delivery().await?;
-        Some(if self.is_metadata {
+    ///
+    /// # Errors
+    /// With the reason why the watch ends before its time.
+    pub async fn next(&mut self) -> Option<Result<WatchEvent, Status>> {
+        let event = match self.next_delivery().await? {
+            Delivery::Own(event) | Delivery::Shared(event, _) => event,
+            Delivery::Refused(status) => return Some(Err(status)),
+        };
+        Some(Ok(if self.is_metadata {
             event.map(|object| table::partial_metadata(&object))
         } else {
             event
-        })
+        }))
     }
 
     /// The same watch of the metadata of objects only.
@@ -275,9 +257,7 @@ impl DocWatch {
                 Err(error) => {
                     self.is_over = true;
                     return match error {
-                        WatchError::Lagged { at } => {
-                            Some(Delivery::Own(WatchEvent::Error(too_old(at, at))))
-                        }
+                        WatchError::Lagged { at } => Some(Delivery::Refused(too_old(at, at))),
                         _ => None,
                     };
                 }

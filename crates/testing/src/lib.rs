@@ -22,8 +22,6 @@ mod clock;
 #[cfg(feature = "cluster")]
 mod cluster;
 mod fault;
-#[cfg(feature = "cluster")]
-mod in_process;
 mod model;
 mod simulation;
 
@@ -31,7 +29,5 @@ pub use clock::TokioClock;
 #[cfg(feature = "cluster")]
 pub use cluster::{Cluster, ClusterBuilder, Running};
 pub use fault::{Answered, Call, Fault, FaultService, Faults, Position, Seen};
-#[cfg(feature = "cluster")]
-pub use in_process::transport_to;
 pub use model::{Logged, ModelServer};
 pub use simulation::{Explored, Failure, Simulation, Stage, World, normalized};

@@ -10,9 +10,9 @@ use windlass_atlas::{ProtobufDecoder, decode_protobuf};
 use windlass_core::{Doc, Duplicates, ParseError, ParseOptions, Prune};
 
 use super::RestClient;
+use crate::StatusDetails;
 use crate::encoding::Encoding;
 use crate::reader::{Collected, ReadError, Reader};
-use crate::status::StatusDetails;
 use crate::transport::{Content, MetadataOnly};
 use crate::{Cause, Error, RequestOutcome, Status};
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use windlass_core::{Doc, Encoder};
 use windlass_store::Entry;
+use windlass_wire::DocList;
 
-use super::DocList;
 use crate::registry::Resource;
 
 /// Bytes of one piece, give or take an object.
@@ -40,14 +40,17 @@ impl ListBody {
 
     /// The list for a caller in this process.
     pub(crate) fn into_docs(self) -> DocList {
+        let Self {
+            resource, entries, ..
+        } = self;
         DocList {
-            api_version: self.resource.gvk.api_version(),
-            kind: self.resource.list_kind(),
-            items: self
-                .entries
-                .iter()
-                .map(|entry| self.resource.view(entry.doc()))
-                .collect(),
+            api_version: resource.gvk.api_version(),
+            kind: resource.list_kind(),
+            items: Box::new(
+                entries
+                    .into_iter()
+                    .map(move |entry| resource.view(entry.doc())),
+            ),
             metadata: self.metadata,
         }
     }

@@ -18,10 +18,11 @@ use crate::query::{self, ListOptions, Match};
 use crate::registry::Resource;
 use crate::respond;
 use crate::server::Server;
-use crate::watch::{Bookmarks, Delivery, DocWatch, Filter, Scope, Start, WatchDocs, WatchEvent};
+use crate::watch::{Bookmarks, Delivery, DocWatch, Filter, Scope, Start, WatchDocs};
 use windlass_rules::field::{FieldErrors, FieldPath};
 use windlass_rules::status::Status;
 use windlass_rules::table::{self, Include};
+use windlass_wire::WatchEvent;
 
 /// Events are written together up to so many bytes.
 const PIECE_BYTES: usize = 64 << 10;
@@ -278,9 +279,10 @@ impl HttpWatch {
     fn encode(&mut self, delivery: Delivery) -> Bytes {
         self.count.sent();
         match delivery {
-            Delivery::Own(event) => {
-                self.is_over = matches!(event, WatchEvent::Error(_));
-                self.shape.line(&event)
+            Delivery::Own(event) => self.shape.line(&event),
+            Delivery::Refused(status) => {
+                self.is_over = true;
+                line("ERROR", &status.to_doc())
             }
             Delivery::Shared(event, shared) if self.shape.is_shared() => {
                 let encoded: Arc<Encoded> = shared.attachment();
@@ -308,7 +310,6 @@ impl Shape {
             WatchEvent::Modified(object) => line("MODIFIED", &self.shaped(object)),
             WatchEvent::Deleted(object) => line("DELETED", &self.shaped(object)),
             WatchEvent::Bookmark(object) => line("BOOKMARK", &self.shaped(object)),
-            WatchEvent::Error(status) => line("ERROR", &status.to_doc()),
         }
     }
 

@@ -240,7 +240,8 @@ impl Write<'_> {
         let Operation {
             server, resource, ..
         } = self.operation;
-        server.inner().controllers.warning(resource, object)
+        let actor = resource.needs.actor?;
+        server.inner().controllers.warning(actor, object)
     }
 
     /// Writes what `propose` makes of the present object.

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use http::Method;
-use windlass_core::doc;
-use windlass_server::{Content, WatchDocs, WatchEvent};
+use windlass_core::{Doc, doc};
+use windlass_server::WatchDocs;
+use windlass_wire::{Content, WatchEvent};
 
 use crate::support::{Api, CONFIG_MAPS, PODS, config_map, labelled, pod, request};
 
@@ -319,10 +320,16 @@ async fn in_process_events_are_the_stored_documents() {
     };
     let mut watch = api.server.watch_docs(&watch).unwrap();
     let stored = api.get(&format!("{CONFIG_MAPS}/a")).await;
-    assert_eq!(watch.next().await, Some(WatchEvent::Added(stored.body)));
-    assert!(matches!(watch.next().await, Some(WatchEvent::Bookmark(_))));
+    assert_eq!(watch.next().await, Some(Ok(WatchEvent::Added(stored.body))));
+    assert!(matches!(
+        watch.next().await,
+        Some(Ok(WatchEvent::Bookmark(_)))
+    ));
     let created = api.post(CONFIG_MAPS, &config_map("b")).await.expect(201);
-    assert_eq!(watch.next().await, Some(WatchEvent::Added(created.body)));
+    assert_eq!(
+        watch.next().await,
+        Some(Ok(WatchEvent::Added(created.body)))
+    );
 }
 
 #[tokio::test]
@@ -345,14 +352,14 @@ async fn in_process_answers_carry_documents() {
     let Content::List(list) = content(CONFIG_MAPS.to_owned()).await else {
         panic!("a list is a list of documents");
     };
-    assert_eq!(
-        (list.kind.as_str(), &list.items),
-        ("ConfigMapList", &vec![object.clone()])
-    );
-    let Content::Watch(mut watch) = content(format!("{CONFIG_MAPS}?watch=1")).await else {
+    assert_eq!(list.kind, "ConfigMapList");
+    let items: Vec<Doc> = list.items.collect();
+    assert_eq!(items, std::slice::from_ref(&object));
+    let Content::Events(mut watch) = content(format!("{CONFIG_MAPS}?watch=1")).await else {
         panic!("a watch is a stream of documents");
     };
-    assert_eq!(watch.next().await, Some(WatchEvent::Added(object)));
+    let event = watch.next().await.unwrap();
+    assert_eq!(event.unwrap(), WatchEvent::Added(object));
     let Content::Doc(refusal) = content(format!("{CONFIG_MAPS}/none")).await else {
         panic!("a refusal is a document");
     };

@@ -11,7 +11,7 @@ use windlass_core::Env;
 use windlass_server::{Admission, Server, ServerOptions, User};
 
 use super::{Cluster, Inner, Place};
-use crate::{TokioClock, transport_to};
+use crate::TokioClock;
 
 /// Works on the cluster of the kubeconfig instead of an embedded one.
 const USE_EXISTING_CLUSTER: &str = "USE_EXISTING_CLUSTER";
@@ -169,7 +169,7 @@ impl ClusterBuilder {
         options.history_limit = self.history_limit;
         options.admission = admission;
         let server = Server::open(options).await.expect("the server opens");
-        let transport = transport_to(&server, User::admin());
+        let transport = Transport::new(server.doc_service(User::admin()));
         let rest = RestOptions {
             rate_limit: None,
             ..RestOptions::default()

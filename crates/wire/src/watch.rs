@@ -2,11 +2,9 @@
 
 use std::time::Duration;
 
-use tower::BoxError;
 use windlass_core::{Doc, Prune};
 
-use super::{DecodeError, Undecodable};
-use crate::Status;
+use crate::{BoxError, DecodeError, Status, Undecodable};
 
 /// The annotation of the bookmark that ends the initial events.
 const INITIAL_EVENTS_END: &str = "/metadata/annotations/k8s.io~1initial-events-end";
@@ -26,12 +24,22 @@ pub enum WatchEvent<T = Doc> {
 
 impl WatchEvent {
     /// The event with the paths of a set taken out of its object.
-    pub(crate) fn pruned(self, prune: &Prune) -> Self {
+    #[must_use]
+    pub fn pruned(self, prune: &Prune) -> Self {
         match self {
-            Self::Added(doc) => Self::Added(prune.apply(&doc)),
-            Self::Modified(doc) => Self::Modified(prune.apply(&doc)),
-            Self::Deleted(doc) => Self::Deleted(prune.apply(&doc)),
             Self::Bookmark(doc) => Self::Bookmark(doc),
+            event => event.map(|doc| prune.apply(&doc)),
+        }
+    }
+
+    /// The event with its object in another form.
+    #[must_use]
+    pub fn map(self, form: impl FnOnce(Doc) -> Doc) -> Self {
+        match self {
+            Self::Added(doc) => Self::Added(form(doc)),
+            Self::Modified(doc) => Self::Modified(form(doc)),
+            Self::Deleted(doc) => Self::Deleted(form(doc)),
+            Self::Bookmark(doc) => Self::Bookmark(form(doc)),
         }
     }
 }

@@ -8,7 +8,7 @@ use http_body::Body as _;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Empty, Full};
 
-use super::BoxError;
+use crate::BoxError;
 
 /// A body of bytes that arrives in chunks.
 pub struct Body(UnsyncBoxBody<Bytes, BoxError>);
