@@ -20,7 +20,7 @@ use windlass_core::{Doc, Env};
 
 use crate::objects::Objects;
 use crate::user::User;
-use plugin::Admit as _;
+use plugin::try_fold;
 use windlass_rules::status::Status;
 use windlass_schema::needs::Plugin;
 use windlass_schema::resource::Resource;
@@ -94,53 +94,54 @@ pub fn lacks_account(request: &Request<'_>, object: &Doc) -> bool {
 
 /// Fills in what follows from other objects, or refuses a new object because of them.
 pub fn create(request: &Request<'_>, object: Doc) -> Result<Doc, Status> {
-    namespace::check(request, &object)?;
-    node_restriction::check_create(request, &object)?;
-    let mut plugins = request.plugins();
-    plugins.try_fold(object, |object, plugin| plugin.create(request, object))
+    try_fold(request, object, |plugin, object| {
+        plugin.create(request, object)
+    })
 }
 
 /// Fills in what an update left out, or refuses it because of its author.
 pub fn update(request: &Request<'_>, object: Doc, old: &Doc) -> Result<Doc, Status> {
-    node_restriction::check_update(request, &object, old)?;
-    let plugins = request.plugins();
-    Ok(plugins.fold(object, |object, plugin| plugin.update(object, old)))
+    try_fold(request, object, |plugin, new| {
+        plugin.update(request, new, old)
+    })
 }
 
 /// Fills in what an update of a part left out, or refuses it because of its author.
 pub fn update_part(request: &Request<'_>, object: Doc, old: &Doc) -> Result<Doc, Status> {
-    node_restriction::check_update(request, &object, old)?;
-    let plugins = request.plugins();
-    Ok(plugins.fold(object, |object, plugin| {
-        plugin.update_part(request, object, old)
-    }))
+    try_fold(request, object, |plugin, new| {
+        plugin.update_part(request, new, old)
+    })
 }
 
 /// Refuses a deletion because of its author.
 pub fn delete(request: &Request<'_>, object: &Doc) -> Result<(), Status> {
-    node_restriction::check_delete(request, object)
+    try_fold(request, (), |plugin, ()| plugin.delete(request, object))
 }
 
 /// Refuses an eviction because of its author.
 pub fn evict(request: &Request<'_>, pod: &Doc) -> Result<(), Status> {
-    node_restriction::check_eviction(request, pod)
+    try_fold(request, (), |plugin, ()| plugin.evict(request, pod))
 }
 
 /// Refuses a token for a service account because of its author.
 pub fn token(request: &Request<'_>, account: &str, wanted: &Doc) -> Result<(), Status> {
-    node_restriction::check_token(request, account, wanted)
+    try_fold(request, (), |plugin, ()| {
+        plugin.token(request, account, wanted)
+    })
 }
 
 /// Refuses a valid status, or another part with its own path, because of other objects.
 pub fn validate_status(request: &Request<'_>, new: &Doc, old: &Doc) -> Result<(), Status> {
-    let mut plugins = request.plugins();
-    plugins.try_for_each(|plugin| plugin.validate_part(request, new, old))
+    try_fold(request, (), |plugin, ()| {
+        plugin.validate_part(request, new, old)
+    })
 }
 
 /// Refuses a valid object because of others; `old` is absent for a new object.
 pub fn validate(request: &Request<'_>, object: &Doc, old: Option<&Doc>) -> Result<(), Status> {
-    let mut plugins = request.plugins();
-    plugins.try_for_each(|plugin| plugin.validate(request, object, old))
+    try_fold(request, (), |plugin, ()| {
+        plugin.validate(request, object, old)
+    })
 }
 
 /// Returns true if a change can make an object count for more than before. The main path is that of

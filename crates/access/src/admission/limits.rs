@@ -3,6 +3,7 @@
 use windlass_core::{Amounts, Doc, Object, Quantity, Str, amounts, pod_amounts};
 
 use super::Request;
+use super::plugin::Admit;
 use windlass_rules::edit::edit;
 use windlass_rules::edit::put;
 use windlass_rules::status::Status;
@@ -19,6 +20,31 @@ struct Usage {
     limits: Amounts,
 }
 
+/// Gives pods the defaults of limit ranges, and refuses what those do not allow.
+pub(super) struct LimitRanger(pub(super) Limited);
+
+impl Admit for LimitRanger {
+    fn create(&self, request: &Request<'_>, object: Doc) -> Result<Doc, Status> {
+        Ok(match self.0 {
+            Limited::Pod => default_pod(request, object),
+            Limited::Claim => object,
+        })
+    }
+
+    fn validate(
+        &self,
+        request: &Request<'_>,
+        object: &Doc,
+        old: Option<&Doc>,
+    ) -> Result<(), Status> {
+        match (self.0, old) {
+            // A pod keeps what it was admitted with.
+            (Limited::Pod, Some(_)) => Ok(()),
+            (limited, _) => validate(request, limited, object, old),
+        }
+    }
+}
+
 /// The limit ranges of a namespace.
 fn ranges(request: &Request<'_>) -> Vec<Doc> {
     let ranges = request.objects;
@@ -32,7 +58,7 @@ fn items_of<'a>(range: &'a Doc, sort: &'a str) -> impl Iterator<Item = &'a Doc> 
 }
 
 /// A new pod with the defaults of its namespace.
-pub(super) fn default_pod(request: &Request<'_>, pod: Doc) -> Doc {
+fn default_pod(request: &Request<'_>, pod: Doc) -> Doc {
     ranges(request).iter().fold(pod, default_by)
 }
 
@@ -110,7 +136,7 @@ fn filled(container: &Doc, which: &str, values: &[(String, Doc)]) -> (Doc, Vec<S
 }
 
 /// Refuses what a limit range does not allow.
-pub(super) fn validate(
+fn validate(
     request: &Request<'_>,
     limited: Limited,
     object: &Doc,

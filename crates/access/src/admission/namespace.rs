@@ -3,8 +3,19 @@
 use windlass_core::{Doc, GroupResource};
 
 use super::Request;
+use super::plugin::Admit;
 use windlass_rules::field::Cause;
 use windlass_rules::status::Status;
+
+/// Refuses new objects in namespaces that are absent or on their way out.
+pub(super) struct NamespaceLifecycle;
+
+impl Admit for NamespaceLifecycle {
+    fn create(&self, request: &Request<'_>, object: Doc) -> Result<Doc, Status> {
+        check(request, &object)?;
+        Ok(object)
+    }
+}
 
 pub(super) fn check(request: &Request<'_>, object: &Doc) -> Result<(), Status> {
     let namespace = request.namespace;

@@ -3,11 +3,22 @@
 use windlass_core::{Doc, doc};
 
 use super::Request;
+use super::plugin::Admit;
 use windlass_rules::edit::put;
+use windlass_rules::status::Status;
 
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 
-pub(super) fn admit(request: &Request<'_>, node: Doc) -> Doc {
+/// Taints new nodes as not ready.
+pub(super) struct TaintNodesByCondition;
+
+impl Admit for TaintNodesByCondition {
+    fn create(&self, request: &Request<'_>, node: Doc) -> Result<Doc, Status> {
+        Ok(admit(request, node))
+    }
+}
+
+fn admit(request: &Request<'_>, node: Doc) -> Doc {
     if !request.rules.node_taints {
         return node;
     }

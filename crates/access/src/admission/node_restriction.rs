@@ -6,6 +6,7 @@ mod tokens;
 use windlass_core::{Doc, quote};
 
 pub(super) use self::tokens::check_token;
+use super::plugin::Admit;
 use super::{Request, signing};
 use crate::node::node_of;
 use windlass_rules::edit::{cut, edit_metadata};
@@ -29,6 +30,38 @@ const OWN_LABELS: &[&str] = &[
     "topology.kubernetes.io/zone",
 ];
 
+/// Limits nodes to objects about themselves.
+pub(super) struct NodeRestriction;
+
+impl Admit for NodeRestriction {
+    fn create(&self, request: &Request<'_>, object: Doc) -> Result<Doc, Status> {
+        check_create(request, &object)?;
+        Ok(object)
+    }
+
+    fn update(&self, request: &Request<'_>, new: Doc, old: &Doc) -> Result<Doc, Status> {
+        check_update(request, &new, old)?;
+        Ok(new)
+    }
+
+    fn update_part(&self, request: &Request<'_>, new: Doc, old: &Doc) -> Result<Doc, Status> {
+        check_update(request, &new, old)?;
+        Ok(new)
+    }
+
+    fn delete(&self, request: &Request<'_>, object: &Doc) -> Result<(), Status> {
+        check_delete(request, object)
+    }
+
+    fn evict(&self, request: &Request<'_>, pod: &Doc) -> Result<(), Status> {
+        check_eviction(request, pod)
+    }
+
+    fn token(&self, request: &Request<'_>, account: &str, wanted: &Doc) -> Result<(), Status> {
+        check_token(request, account, wanted)
+    }
+}
+
 /// The node that asks, if it is one. A node without a name may write nothing.
 fn sender<'a>(request: &Request<'a>, object: &Doc) -> Result<Option<&'a str>, Status> {
     match node_of(request.user) {
@@ -41,7 +74,7 @@ fn sender<'a>(request: &Request<'a>, object: &Doc) -> Result<Option<&'a str>, St
 }
 
 /// Refuses a new object that a node may not make.
-pub(super) fn check_create(request: &Request<'_>, object: &Doc) -> Result<(), Status> {
+fn check_create(request: &Request<'_>, object: &Doc) -> Result<(), Status> {
     let Some(node) = sender(request, object)? else {
         return Ok(());
     };
@@ -61,7 +94,7 @@ pub(super) fn check_create(request: &Request<'_>, object: &Doc) -> Result<(), St
 }
 
 /// Refuses a change that a node may not make.
-pub(super) fn check_update(request: &Request<'_>, new: &Doc, old: &Doc) -> Result<(), Status> {
+fn check_update(request: &Request<'_>, new: &Doc, old: &Doc) -> Result<(), Status> {
     let Some(node) = sender(request, old)? else {
         return Ok(());
     };
@@ -93,7 +126,7 @@ pub(super) fn check_update(request: &Request<'_>, new: &Doc, old: &Doc) -> Resul
 }
 
 /// Refuses a deletion that a node may not make.
-pub(super) fn check_delete(request: &Request<'_>, object: &Doc) -> Result<(), Status> {
+fn check_delete(request: &Request<'_>, object: &Doc) -> Result<(), Status> {
     let Some(node) = sender(request, object)? else {
         return Ok(());
     };
@@ -117,7 +150,7 @@ pub(super) fn check_delete(request: &Request<'_>, object: &Doc) -> Result<(), St
 }
 
 /// Refuses the eviction of a pod of another node.
-pub(super) fn check_eviction(request: &Request<'_>, pod: &Doc) -> Result<(), Status> {
+fn check_eviction(request: &Request<'_>, pod: &Doc) -> Result<(), Status> {
     match sender(request, pod)? {
         Some(node) if pod.str_at("/spec/nodeName") != node => {
             let why = format!("node {node} can only evict pods with spec.nodeName set to itself");

@@ -1,90 +1,108 @@
-//! The admission plug-ins that only some kinds need. The registry row of a kind lists them.
+//! The interface of admission plug-ins, and which type is which plug-in.
 
 use windlass_core::Doc;
-
-use windlass_schema::needs::{Limited, Plugin};
-
-use super::{Request, limits, node, priority, protection, service_account, signing, tolerations};
+use windlass_rules::kinds::check_admin_allocation;
 use windlass_rules::status::Status;
+use windlass_schema::needs::Plugin;
 
-/// The work of a plug-in.
-pub(super) trait Admit: Copy {
+use super::Request;
+use super::limits::LimitRanger;
+use super::namespace::NamespaceLifecycle;
+use super::node::TaintNodesByCondition;
+use super::node_restriction::NodeRestriction;
+use super::priority::{Priority, PriorityClassDefault};
+use super::protection::StorageObjectInUseProtection;
+use super::service_account::ServiceAccount;
+use super::signing::CertificateSigning;
+use super::tolerations::DefaultTolerationSeconds;
+
+/// An admission plug-in. Every method has a default that changes and refuses nothing.
+pub(super) trait Admit {
     /// A new object with what the plug-in fills in.
-    fn create(self, request: &Request<'_>, object: Doc) -> Result<Doc, Status>;
+    fn create(&self, _: &Request<'_>, object: Doc) -> Result<Doc, Status> {
+        Ok(object)
+    }
 
     /// A changed object with what the plug-in fills in.
-    fn update(self, object: Doc, old: &Doc) -> Doc;
+    fn update(&self, _: &Request<'_>, new: Doc, _old: &Doc) -> Result<Doc, Status> {
+        Ok(new)
+    }
 
     /// An object of which a part changed, with what the plug-in fills in.
-    fn update_part(self, request: &Request<'_>, object: Doc, old: &Doc) -> Doc;
+    fn update_part(&self, _: &Request<'_>, new: Doc, _old: &Doc) -> Result<Doc, Status> {
+        Ok(new)
+    }
 
     /// Refuses a valid object because of others; `old` is absent for a new object.
-    fn validate(self, request: &Request<'_>, object: &Doc, old: Option<&Doc>)
-    -> Result<(), Status>;
+    fn validate(&self, _: &Request<'_>, _object: &Doc, _old: Option<&Doc>) -> Result<(), Status> {
+        Ok(())
+    }
 
     /// Refuses a valid change of a part because of others.
-    fn validate_part(self, request: &Request<'_>, new: &Doc, old: &Doc) -> Result<(), Status>;
+    fn validate_part(&self, _: &Request<'_>, _new: &Doc, _old: &Doc) -> Result<(), Status> {
+        Ok(())
+    }
+
+    /// Refuses a deletion.
+    fn delete(&self, _: &Request<'_>, _object: &Doc) -> Result<(), Status> {
+        Ok(())
+    }
+
+    /// Refuses an eviction.
+    fn evict(&self, _: &Request<'_>, _pod: &Doc) -> Result<(), Status> {
+        Ok(())
+    }
+
+    /// Refuses a token for a service account.
+    fn token(&self, _: &Request<'_>, _account: &str, _wanted: &Doc) -> Result<(), Status> {
+        Ok(())
+    }
 }
 
-impl Admit for Plugin {
-    fn create(self, request: &Request<'_>, object: Doc) -> Result<Doc, Status> {
-        match self {
-            Self::LimitRanger(Limited::Pod) => Ok(limits::default_pod(request, object)),
-            Self::ServiceAccount => service_account::admit(request, object),
-            Self::TaintNodesByCondition => Ok(node::admit(request, object)),
-            Self::Priority => priority::admit(request, &object),
-            Self::DefaultTolerationSeconds => Ok(tolerations::admit(object)),
-            Self::StorageObjectInUseProtection(finalizer) => {
-                Ok(protection::admit(request, object, finalizer))
-            }
-            Self::CertificateSigning => Ok(signing::admit(request, &object)),
-            Self::LimitRanger(Limited::Claim)
-            | Self::PriorityClassDefault
-            | Self::DeviceAdminAccess
-            | Self::ResourceQuota(_) => Ok(object),
-        }
-    }
+/// Refuses devices for administrators in namespaces that are not theirs.
+struct DeviceAdminAccess;
 
-    fn update(self, object: Doc, old: &Doc) -> Doc {
-        match self {
-            Self::Priority => priority::keep(object, old),
-            Self::DefaultTolerationSeconds => tolerations::admit(object),
-            _ => object,
-        }
-    }
-
-    fn update_part(self, request: &Request<'_>, object: Doc, old: &Doc) -> Doc {
-        match self {
-            Self::CertificateSigning => signing::date(request, &object, old),
-            _ => object,
-        }
-    }
-
-    fn validate(
-        self,
-        request: &Request<'_>,
-        object: &Doc,
-        old: Option<&Doc>,
-    ) -> Result<(), Status> {
-        match (self, old) {
-            // A pod keeps what it was admitted with.
-            (Self::LimitRanger(Limited::Pod), Some(_)) => Ok(()),
-            (Self::LimitRanger(limited), _) => limits::validate(request, limited, object, old),
-            (Self::PriorityClassDefault, _) => priority::validate(request, object, old),
-            (Self::CertificateSigning, None) => signing::check_subject(request, object),
+impl Admit for DeviceAdminAccess {
+    fn validate_part(&self, request: &Request<'_>, new: &Doc, old: &Doc) -> Result<(), Status> {
+        match request.subresource {
+            "status" => check_admin_allocation(new, old, request.objects),
             _ => Ok(()),
         }
     }
+}
 
-    fn validate_part(self, request: &Request<'_>, new: &Doc, old: &Doc) -> Result<(), Status> {
-        match (self, request.subresource) {
-            (Self::CertificateSigning, _) => signing::check_signer(request, new, old),
-            (Self::DeviceAdminAccess, "status") => {
-                windlass_rules::kinds::check_admin_allocation(new, old, request.objects)
-            }
-            _ => Ok(()),
+/// Quotas are charged last, by whoever stores them, with the [`Bill`](super::quota::Bill).
+struct ResourceQuota;
+
+impl Admit for ResourceQuota {}
+
+/// The plug-ins that look at every kind; they come first.
+const GENERAL: [&dyn Admit; 2] = [&NamespaceLifecycle, &NodeRestriction];
+
+/// Shows a value to all plug-ins of a request, one after the other: the general ones, then those
+/// that the registry row of the kind lists.
+pub(super) fn try_fold<T>(
+    request: &Request<'_>,
+    value: T,
+    mut work: impl FnMut(&dyn Admit, T) -> Result<T, Status>,
+) -> Result<T, Status> {
+    let mut general = GENERAL.into_iter();
+    let value = general.try_fold(value, |value, plugin| work(plugin, value))?;
+    let mut plugins = request.plugins();
+    plugins.try_fold(value, |value, plugin| match plugin {
+        Plugin::LimitRanger(limited) => work(&LimitRanger(limited), value),
+        Plugin::ServiceAccount => work(&ServiceAccount, value),
+        Plugin::TaintNodesByCondition => work(&TaintNodesByCondition, value),
+        Plugin::Priority => work(&Priority, value),
+        Plugin::PriorityClassDefault => work(&PriorityClassDefault, value),
+        Plugin::DefaultTolerationSeconds => work(&DefaultTolerationSeconds, value),
+        Plugin::StorageObjectInUseProtection(finalizer) => {
+            work(&StorageObjectInUseProtection(finalizer), value)
         }
-    }
+        Plugin::CertificateSigning => work(&CertificateSigning, value),
+        Plugin::DeviceAdminAccess => work(&DeviceAdminAccess, value),
+        Plugin::ResourceQuota(_) => work(&ResourceQuota, value),
+    })
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use windlass_core::Doc;
 
 use super::Request;
+use super::plugin::Admit;
 use windlass_rules::edit::edit;
 use windlass_rules::edit::put;
 use windlass_rules::status::Status;
@@ -10,7 +11,34 @@ use windlass_rules::status::Status;
 const GROUP: &str = "scheduling.k8s.io";
 const CLASSES: &str = "priorityclasses";
 
-pub(super) fn admit(request: &Request<'_>, pod: &Doc) -> Result<Doc, Status> {
+/// Gives pods the priority of their class.
+pub(super) struct Priority;
+
+impl Admit for Priority {
+    fn create(&self, request: &Request<'_>, pod: Doc) -> Result<Doc, Status> {
+        admit(request, &pod)
+    }
+
+    fn update(&self, _: &Request<'_>, new: Doc, old: &Doc) -> Result<Doc, Status> {
+        Ok(keep(new, old))
+    }
+}
+
+/// Refuses a second class that is the default.
+pub(super) struct PriorityClassDefault;
+
+impl Admit for PriorityClassDefault {
+    fn validate(
+        &self,
+        request: &Request<'_>,
+        class: &Doc,
+        old: Option<&Doc>,
+    ) -> Result<(), Status> {
+        validate(request, class, old)
+    }
+}
+
+fn admit(request: &Request<'_>, pod: &Doc) -> Result<Doc, Status> {
     let name = pod.str_at("/spec/priorityClassName");
     let class = match name {
         "" => default_class(request),
@@ -82,7 +110,7 @@ fn default_class(request: &Request<'_>) -> Option<Doc> {
 }
 
 /// A changed pod with the priority that it had, if it does not say.
-pub(super) fn keep(new: Doc, old: &Doc) -> Doc {
+fn keep(new: Doc, old: &Doc) -> Doc {
     ["/spec/priority", "/spec/preemptionPolicy"]
         .iter()
         .fold(new, |new, pointer| {
@@ -94,11 +122,7 @@ pub(super) fn keep(new: Doc, old: &Doc) -> Doc {
 }
 
 /// There is one default.
-pub(super) fn validate(
-    request: &Request<'_>,
-    class: &Doc,
-    old: Option<&Doc>,
-) -> Result<(), Status> {
+fn validate(request: &Request<'_>, class: &Doc, old: Option<&Doc>) -> Result<(), Status> {
     if *class.at("/globalDefault") != true {
         return Ok(());
     }

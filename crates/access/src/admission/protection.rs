@@ -3,8 +3,19 @@
 use windlass_core::Doc;
 
 use super::Request;
+use super::plugin::Admit;
+use windlass_rules::status::Status;
 
-pub(super) fn admit(request: &Request<'_>, object: Doc, finalizer: &str) -> Doc {
+/// Gives new objects the finalizer that keeps them while they are in use.
+pub(super) struct StorageObjectInUseProtection(pub(super) &'static str);
+
+impl Admit for StorageObjectInUseProtection {
+    fn create(&self, request: &Request<'_>, object: Doc) -> Result<Doc, Status> {
+        Ok(admit(request, object, self.0))
+    }
+}
+
+fn admit(request: &Request<'_>, object: Doc, finalizer: &str) -> Doc {
     match request.rules.storage_protection {
         true => object.with_finalizer(finalizer),
         false => object,

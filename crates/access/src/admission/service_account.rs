@@ -3,6 +3,7 @@
 use windlass_core::{Doc, doc, names};
 
 use super::Request;
+use super::plugin::Admit;
 use windlass_rules::edit::edit;
 use windlass_rules::status::Status;
 
@@ -16,7 +17,16 @@ const VOLUME: &str = "kube-api-access-";
 const TOKEN_SECONDS: i64 = 3607;
 /// The mode of files in volumes: 0644.
 const FILE_MODE: i64 = 0o644;
-pub(super) fn admit(request: &Request<'_>, pod: Doc) -> Result<Doc, Status> {
+/// Gives pods an account and its token.
+pub(super) struct ServiceAccount;
+
+impl Admit for ServiceAccount {
+    fn create(&self, request: &Request<'_>, pod: Doc) -> Result<Doc, Status> {
+        admit(request, pod)
+    }
+}
+
+fn admit(request: &Request<'_>, pod: Doc) -> Result<Doc, Status> {
     if !request.rules.service_accounts {
         return Ok(pod);
     }

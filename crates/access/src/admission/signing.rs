@@ -7,6 +7,7 @@ use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::prelude::{FromDer, X509Name};
 
 use super::Request;
+use super::plugin::Admit;
 use crate::attributes::Attributes;
 use crate::authorizer::is_allowed;
 use crate::user::MASTERS;
@@ -22,8 +23,37 @@ const NODE_SIGNERS: [&str; 2] = [
 /// The signer of certificates that this server accepts from clients.
 const CLIENT_SIGNER: &str = "kubernetes.io/kube-apiserver-client";
 
+/// Notes the author of a request for a certificate, and checks its signer and its subject.
+pub(super) struct CertificateSigning;
+
+impl Admit for CertificateSigning {
+    fn create(&self, request: &Request<'_>, object: Doc) -> Result<Doc, Status> {
+        Ok(admit(request, &object))
+    }
+
+    fn update_part(&self, request: &Request<'_>, new: Doc, old: &Doc) -> Result<Doc, Status> {
+        Ok(date(request, &new, old))
+    }
+
+    fn validate(
+        &self,
+        request: &Request<'_>,
+        object: &Doc,
+        old: Option<&Doc>,
+    ) -> Result<(), Status> {
+        match old {
+            None => check_subject(request, object),
+            Some(_) => Ok(()),
+        }
+    }
+
+    fn validate_part(&self, request: &Request<'_>, new: &Doc, old: &Doc) -> Result<(), Status> {
+        check_signer(request, new, old)
+    }
+}
+
 /// A new request with the user who asks, whatever it says itself.
-pub(super) fn admit(request: &Request<'_>, object: &Doc) -> Doc {
+fn admit(request: &Request<'_>, object: &Doc) -> Doc {
     let user = request.user;
     let texts =
         |texts: &[String]| -> Doc { texts.iter().map(Doc::from).collect::<Vec<_>>().into() };
@@ -52,7 +82,7 @@ pub(super) fn admit(request: &Request<'_>, object: &Doc) -> Doc {
 }
 
 /// A request whose conditions all say since when they hold.
-pub(super) fn date(request: &Request<'_>, object: &Doc, old: &Doc) -> Doc {
+fn date(request: &Request<'_>, object: &Doc, old: &Doc) -> Doc {
     let now = Doc::from(request.env.now().to_string());
     let before = old.at("/status/conditions").items();
     let dated = |condition: &Doc| {
@@ -76,7 +106,7 @@ pub(super) fn date(request: &Request<'_>, object: &Doc, old: &Doc) -> Doc {
 }
 
 /// Refuses a request for a certificate with which everything would be allowed.
-pub(super) fn check_subject(request: &Request<'_>, object: &Doc) -> Result<(), Status> {
+fn check_subject(request: &Request<'_>, object: &Doc) -> Result<(), Status> {
     if object.str_at("/spec/signerName") != CLIENT_SIGNER {
         return Ok(());
     }
@@ -142,7 +172,7 @@ fn subject(
 }
 
 /// Refuses a decision about a request by somebody who may not decide for its signer.
-pub(super) fn check_signer(request: &Request<'_>, new: &Doc, old: &Doc) -> Result<(), Status> {
+fn check_signer(request: &Request<'_>, new: &Doc, old: &Doc) -> Result<(), Status> {
     let signer = old.str_at("/spec/signerName");
     let verb = match request.subresource {
         "approval" => "approve",

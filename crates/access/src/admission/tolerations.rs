@@ -2,6 +2,10 @@
 
 use windlass_core::{Doc, doc};
 
+use super::Request;
+use super::plugin::Admit;
+use windlass_rules::status::Status;
+
 use windlass_rules::edit::put;
 
 const SECONDS: i64 = 300;
@@ -10,7 +14,20 @@ const TAINTS: [&str; 2] = [
     "node.kubernetes.io/unreachable",
 ];
 
-pub(super) fn admit(pod: Doc) -> Doc {
+/// Gives pods the seconds that they stay on a node that does not answer.
+pub(super) struct DefaultTolerationSeconds;
+
+impl Admit for DefaultTolerationSeconds {
+    fn create(&self, _: &Request<'_>, pod: Doc) -> Result<Doc, Status> {
+        Ok(admit(pod))
+    }
+
+    fn update(&self, _: &Request<'_>, pod: Doc, _: &Doc) -> Result<Doc, Status> {
+        Ok(admit(pod))
+    }
+}
+
+fn admit(pod: Doc) -> Doc {
     let mut tolerations = pod.at("/spec/tolerations").items().to_vec();
     let before = tolerations.len();
     for key in TAINTS {
