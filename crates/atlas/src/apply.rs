@@ -42,7 +42,7 @@ pub use manage::{Write, apply, create, track};
 pub use memo::{CREATIONS_LIMIT, Creations};
 pub use merging::Merging;
 pub use scale::{ScalePaths, parent_entries, scale_entries};
-pub use schema::{AtlasSchema, ListKind, ScalarKind, Schema, Structure};
+pub use schema::{AtlasSchema, ListKeys, ListKind, ScalarKind, Schema, Structure};
 pub use set::FieldSet;
 
 #[cfg(test)]

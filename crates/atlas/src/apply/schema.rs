@@ -1,5 +1,7 @@
 //! Schemas: the merge rules of server-side apply.
 
+use std::fmt;
+
 use windlass_core::{Doc, Kind, Str};
 
 use super::element::{PathElement, Scalar};
@@ -26,7 +28,33 @@ pub enum ListKind<'a> {
     /// By their value.
     Set,
     /// By these of their fields.
-    Map(&'a [&'a str]),
+    Map(ListKeys<'a>),
+}
+
+/// The names of the fields that identify the items of a list.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum ListKeys<'a> {
+    /// Those of a built-in type.
+    BuiltIn(&'a [&'a str]),
+    /// Those of a schema that was read.
+    Read(&'a [String]),
+}
+
+impl<'a> ListKeys<'a> {
+    fn iter(self) -> impl Iterator<Item = &'a str> {
+        let (built_in, read) = match self {
+            Self::BuiltIn(keys) => (keys, &[][..]),
+            Self::Read(keys) => (&[][..], keys),
+        };
+        let read = read.iter().map(String::as_str);
+        built_in.iter().copied().chain(read)
+    }
+}
+
+impl fmt::Debug for ListKeys<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
 }
 
 /// The type of a scalar.
@@ -200,7 +228,7 @@ fn map<'a>(is_atomic: bool) -> Structure<'a> {
 
 fn list_kind<'a>(field: &'static Field) -> ListKind<'a> {
     match field.list_type() {
-        Some(ListType::Map) => ListKind::Map(field.list_keys()),
+        Some(ListType::Map) => ListKind::Map(ListKeys::BuiltIn(field.list_keys())),
         Some(ListType::Set) => ListKind::Set,
         Some(ListType::Atomic) | None => ListKind::Atomic,
     }

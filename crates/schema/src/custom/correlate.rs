@@ -8,7 +8,7 @@ use super::schema::{List, Node};
 
 /// The items of an old list by their keys, if the list has keys to tell by.
 pub(crate) struct Correlation<'a> {
-    keys: &'a [&'static str],
+    keys: &'a [String],
     /// Of several items with the same keys the first.
     items: HashMap<Vec<Option<&'a Doc>>, &'a Doc>,
 }
@@ -35,6 +35,6 @@ impl<'a> Correlation<'a> {
     }
 }
 
-fn values<'a>(keys: &[&str], item: &'a Doc) -> Vec<Option<&'a Doc>> {
+fn values<'a>(keys: &[String], item: &'a Doc) -> Vec<Option<&'a Doc>> {
     keys.iter().map(|key| item.get(key)).collect()
 }

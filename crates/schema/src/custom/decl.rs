@@ -99,7 +99,7 @@ fn array(node: &mut Node, name: &str) -> Seen {
     let identity = match &node.list {
         List::Atomic => ListIdentity::Place,
         List::Set => ListIdentity::Set,
-        List::Map(keys) => ListIdentity::Keys(keys.iter().copied().map(Str::new).collect()),
+        List::Map(keys) => ListIdentity::Keys(keys.iter().map(|key| Str::new(key)).collect()),
     };
     Some((Decl::list(item, identity, size), 2))
 }

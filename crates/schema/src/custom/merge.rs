@@ -1,7 +1,7 @@
 //! How the fields of custom resources merge when several authors apply them.
 
 use windlass_atlas::Atlas;
-use windlass_atlas::apply::{AtlasSchema, ListKind, ScalarKind, Schema, Structure};
+use windlass_atlas::apply::{AtlasSchema, ListKeys, ListKind, ScalarKind, Schema, Structure};
 use windlass_core::{Doc, Kind};
 
 use super::schema::{List, Node, Sort};
@@ -52,7 +52,7 @@ impl Schema for Place<'_> {
             Sort::Array => Structure::List(match &node.list {
                 List::Atomic => ListKind::Atomic,
                 List::Set => ListKind::Set,
-                List::Map(keys) => ListKind::Map(keys),
+                List::Map(keys) => ListKind::Map(ListKeys::Read(keys)),
             }),
             Sort::Any => deduced(value),
             Sort::Text | Sort::Integer | Sort::Number | Sort::Bool | Sort::IntOrText => {

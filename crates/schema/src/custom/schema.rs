@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashSet;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use parking_lot::Mutex;
 use regex::Regex;
@@ -13,8 +13,6 @@ use super::rules::Rule;
 
 /// How deep a schema may nest.
 pub(crate) const DEPTH_LIMIT: usize = 100;
-/// How many different keys of lists are remembered over the life of the process.
-const LIST_KEYS_LIMIT: usize = 10_000;
 
 /// The schema at one place of an object.
 #[derive(Debug, Default)]
@@ -70,7 +68,7 @@ pub(crate) enum List {
     #[default]
     Atomic,
     Set,
-    Map(Vec<&'static str>),
+    Map(Vec<String>),
 }
 
 /// What a value of the right type must fulfil.
@@ -250,27 +248,11 @@ fn list_of(schema: &Doc) -> List {
         "set" => List::Set,
         "map" => {
             let keys = schema.at("/x-kubernetes-list-map-keys").items();
-            let keys: Option<Vec<_>> = keys.iter().filter_map(Doc::as_str).map(list_key).collect();
-            keys.map_or(List::Atomic, List::Map)
+            let keys = keys.iter().filter_map(Doc::as_str);
+            List::Map(keys.map(str::to_owned).collect())
         }
         _ => List::Atomic,
     }
-}
-
-/// The key of a list, kept for good: merging asks for keys that outlive every schema, and the
-/// same few names come again and again.
-fn list_key(name: &str) -> Option<&'static str> {
-    static KEYS: LazyLock<Mutex<HashSet<&'static str>>> = LazyLock::new(Mutex::default);
-    let mut keys = KEYS.lock();
-    if let Some(known) = keys.get(name) {
-        return Some(known);
-    }
-    if keys.len() >= LIST_KEYS_LIMIT {
-        return None;
-    }
-    let kept: &'static str = Box::leak(name.to_owned().into_boxed_str());
-    keys.insert(kept);
-    Some(kept)
 }
 
 impl Checks {

@@ -366,7 +366,7 @@ impl Validation<'_> {
             List::Map(keys) => {
                 let keyed = keys
                     .iter()
-                    .filter_map(|key| Some(((*key).into(), item.get(key)?.clone())));
+                    .filter_map(|key| Some((key.as_str().into(), item.get(key)?.clone())));
                 Some(Object::new(keyed.collect()).into())
             }
         };
