@@ -7,21 +7,7 @@ use std::collections::BTreeSet;
 
 use windlass_core::Doc;
 
-/// The part of the cluster that acts on objects.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Actor {
-    /// The API server.
-    Server,
-    /// Clients: the objects are data, or are acted on by programs that clusters get from elsewhere,
-    /// such as network plug-ins.
-    Clients,
-    /// The controller of this name, upstream's.
-    Controller(&'static str),
-    /// Nothing yet. The text says which effect is missing.
-    Nothing(&'static str),
-    /// Something else where an object has a value at this pointer, and the server where not.
-    Where(&'static str, &'static Actor),
-}
+use crate::needs::Actor;
 
 use Actor::{Clients, Controller, Nothing, Server, Where};
 

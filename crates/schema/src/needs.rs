@@ -3,8 +3,6 @@
 //! It stands in the row of the kind, so that nobody recognizes a kind by its name. A custom resource
 //! needs nothing of it, whatever it is called.
 
-use crate::actors::Actor;
-
 /// What the rest of the server does for a kind.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Needs {
@@ -27,6 +25,22 @@ pub struct Needs {
     pub is_namespace: bool,
     /// The part of the cluster that acts on the objects; `None` for custom resources.
     pub actor: Option<Actor>,
+}
+
+/// The part of the cluster that acts on objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Actor {
+    /// The API server.
+    Server,
+    /// Clients: the objects are data, or are acted on by programs that clusters get from elsewhere,
+    /// such as network plug-ins.
+    Clients,
+    /// The controller of this name, upstream's.
+    Controller(&'static str),
+    /// Nothing yet. The text says which effect is missing.
+    Nothing(&'static str),
+    /// Something else where an object has a value at this pointer, and the server where not.
+    Where(&'static str, &'static Self),
 }
 
 /// The addresses that an object is given.
