@@ -24,6 +24,9 @@ const NAMESPACE: &str = "deploy-test";
 const DEPLOYMENTS: Gvr = Gvr::constant("apps", "v1", "deployments");
 const REPLICA_SETS: Gvr = Gvr::constant("apps", "v1", "replicasets");
 const PODS: Gvr = Gvr::constant("", "v1", "pods");
+const JOBS: Gvr = Gvr::constant("batch", "v1", "jobs");
+const ENDPOINTS: Gvr = Gvr::constant("", "v1", "endpoints");
+const SLICES: Gvr = Gvr::constant("discovery.k8s.io", "v1", "endpointslices");
 const EVENTS: Gvr = Gvr::constant("", "v1", "events");
 const LEASES: Gvr = Gvr::constant("coordination.k8s.io", "v1", "leases");
 
@@ -44,6 +47,27 @@ spec:
   template:
     metadata: { labels: { app: web } }
     spec: { containers: [{ name: web, image: 'nginx:1' }] }
+---
+apiVersion: v1
+kind: Service
+metadata: { name: web, namespace: deploy-test }
+spec:
+  selector: { app: web }
+  ports: [{ port: 80 }]
+---
+apiVersion: batch/v1
+kind: CronJob
+metadata: { name: tick, namespace: deploy-test }
+spec:
+  schedule: '@every 1s'
+  concurrencyPolicy: Forbid
+  jobTemplate:
+    spec:
+      ttlSecondsAfterFinished: 0
+      completions: 1
+      template:
+        metadata: { labels: { app: tick } }
+        spec: { restartPolicy: Never, containers: [{ name: tick, image: tick }] }
 ";
 
 fn manifests() -> PathBuf {
@@ -119,6 +143,7 @@ async fn the_service_account_has_the_rights_it_needs_and_no_others() {
     let mut process = Process::start(&arguments(), &kubeconfig);
     cluster.create_yaml(WORKLOAD).await;
     roll_out(&cluster).await;
+    run_to_completion(&cluster).await;
 
     let lease = cluster.find(&LEASES, "windlass/windlass-controllers").await;
     assert!(!lease.unwrap().str_at("/spec/holderIdentity").is_empty());
@@ -147,6 +172,28 @@ async fn the_service_account_has_the_rights_it_needs_and_no_others() {
     }
 }
 
+/// A CronJob starts a Job, whose pod succeeds; the Job goes. The Service has its endpoints.
+async fn run_to_completion(cluster: &Cluster) {
+    let pods = async |c: &Cluster| c.list_docs(&PODS, NAMESPACE, "app=tick").await;
+    cluster.until(async |c| !pods(c).await.is_empty()).await;
+    let pod = &pods(cluster).await[0];
+    let job = pod.meta().controller().unwrap().name;
+    let status = doc!({ "phase": "Succeeded" });
+    cluster.patch_status(pod, status).await;
+    let key = format!("{NAMESPACE}/{job}");
+    let is_leaving = async |c: &Cluster| {
+        let found = c.find(&JOBS, &key).await;
+        found.is_none_or(|job| job.meta().is_deleting())
+    };
+    cluster.until(is_leaving).await;
+    let has_endpoints = async |c: &Cluster| {
+        let slices = c.list_docs(&SLICES, NAMESPACE, "").await;
+        let key = format!("{NAMESPACE}/web");
+        !slices.is_empty() && c.find(&ENDPOINTS, &key).await.is_some()
+    };
+    cluster.until(has_endpoints).await;
+}
+
 /// The token of an account that may read metrics.
 fn scraper(server: &ControlPlane) -> String {
     let kubectl = |words: &[&str]| {
@@ -164,7 +211,7 @@ fn scraper(server: &ControlPlane) -> String {
 
 /// Two pods, another template, no pods: what the controllers do in a life of a Deployment.
 async fn roll_out(cluster: &Cluster) {
-    let pods = async |c: &Cluster| names(c, &PODS).await;
+    let pods = async |c: &Cluster| c.list_docs(&PODS, NAMESPACE, "app=web").await;
     cluster.until(async |c| pods(c).await.len() == 2).await;
     let first = names(cluster, &REPLICA_SETS).await;
     let key = format!("{NAMESPACE}/web");
