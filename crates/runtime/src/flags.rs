@@ -168,6 +168,51 @@ pub struct ConcurrencyFlags {
     )]
     pub concurrent_deployment_syncs: usize,
 
+    /// Jobs at the same time.
+    #[arg(
+        long,
+        env = "WINDLASS_CONCURRENT_JOB_SYNCS",
+        value_name = "NUMBER",
+        default_value_t = 5
+    )]
+    pub concurrent_job_syncs: usize,
+
+    /// CronJobs at the same time.
+    #[arg(
+        long,
+        env = "WINDLASS_CONCURRENT_CRON_JOB_SYNCS",
+        value_name = "NUMBER",
+        default_value_t = 5
+    )]
+    pub concurrent_cron_job_syncs: usize,
+
+    /// Jobs that have finished and are looked at, at the same time.
+    #[arg(
+        long,
+        env = "WINDLASS_CONCURRENT_TTL_AFTER_FINISHED_SYNCS",
+        value_name = "NUMBER",
+        default_value_t = 5
+    )]
+    pub concurrent_ttl_after_finished_syncs: usize,
+
+    /// Services whose Endpoints are kept, at the same time.
+    #[arg(
+        long,
+        env = "WINDLASS_CONCURRENT_ENDPOINT_SYNCS",
+        value_name = "NUMBER",
+        default_value_t = 5
+    )]
+    pub concurrent_endpoint_syncs: usize,
+
+    /// Services whose EndpointSlices are kept, at the same time.
+    #[arg(
+        long,
+        env = "WINDLASS_CONCURRENT_SERVICE_ENDPOINT_SYNCS",
+        value_name = "NUMBER",
+        default_value_t = 5
+    )]
+    pub concurrent_service_endpoint_syncs: usize,
+
     /// ResourceClaims at the same time.
     #[arg(
         long,
