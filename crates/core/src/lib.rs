@@ -24,7 +24,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod amounts;
 mod doc;
 mod env;
 mod gvk;
@@ -35,14 +34,12 @@ mod meta;
 pub mod names;
 mod patch;
 mod quantity;
-pub mod quota;
 mod quote;
 mod resource;
 mod revision;
 mod selector;
 mod time;
 
-pub use amounts::{Amounts, add_amounts, amounts, pod_amounts};
 pub use doc::{
     Array, BYTES_LIMIT, Change, Checker, DEPTH_LIMIT, DecodeError, Difference, Doc, Duplicates,
     EditError, EncodeError, Encoder, Footprint, InternerUsage, Kind, NewPart, Object, Packer,

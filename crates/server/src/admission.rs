@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use windlass_access::admission::quota::{Bill, refunded};
 pub(crate) use windlass_access::admission::*;
-use windlass_core::{Amounts, Doc, GroupResource, Key};
+use windlass_core::{Doc, GroupResource, Key};
+use windlass_quota::Amounts;
 use windlass_store::{Change, Entry, Outcome, Resource as Shelf};
 
 use crate::object_size::put_checked;

@@ -13,7 +13,8 @@ use std::{sync::Arc, time::Duration};
 
 use windlass_cache::Lister;
 use windlass_client::WriteOptions;
-use windlass_core::{Amounts, Doc, GroupVersion, Key, Object, amounts};
+use windlass_core::{Doc, GroupVersion, Key, Object};
+use windlass_quota::{Amounts, amounts};
 use windlass_runtime::{
     Action, Change, Context, Controller, Manager, ResourceKind, Result, Trigger,
 };

@@ -1,6 +1,7 @@
 //! Limit ranges: what containers, pods and claims of a namespace may ask for.
 
-use windlass_core::{Amounts, Doc, Object, Quantity, Str, amounts, pod_amounts};
+use windlass_core::{Doc, Object, Quantity, Str};
+use windlass_quota::{Amounts, amounts, pod_amounts};
 
 use super::Request;
 use super::plugin::Admit;

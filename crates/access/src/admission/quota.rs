@@ -4,7 +4,8 @@
 //! of them to its status. A write that needs more of something is charged there before it is made;
 //! whoever stores the quota does that with the [`Bill`] of the write, on the newest state.
 
-use windlass_core::{Amounts, Doc, GroupResource, amounts, quota};
+use windlass_core::{Doc, GroupResource};
+use windlass_quota::{self as quota, Amounts, amounts};
 use windlass_rules::edit::put;
 use windlass_rules::status::Status;
 
@@ -148,7 +149,7 @@ fn missing(names: &[&str], pod: &Doc) -> Option<String> {
 
 fn sum(used: &Amounts, added: &Amounts) -> Amounts {
     let mut total = used.clone();
-    windlass_core::add_amounts(&mut total, added);
+    quota::add_amounts(&mut total, added);
     total
 }
 

@@ -242,7 +242,7 @@ fn default_pod_requests(spec: &mut Fields) {
     let keys = ["containers", "initContainers"];
     let lists = keys.map(|key| spec.get(key).cloned().unwrap_or_default());
     let containers = doc!({ "spec": { "containers": (&lists[0]), "initContainers": (&lists[1]) } });
-    let together = windlass_core::pod_amounts(&containers, "requests");
+    let together = windlass_quota::pod_amounts(&containers, "requests");
     let requests = resources.get("requests").cloned();
     let requests = edit(&requests.unwrap_or_else(Doc::empty_object), |requests| {
         for (name, amount) in &together {

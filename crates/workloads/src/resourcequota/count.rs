@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use windlass_cache::Lister;
-use windlass_core::{Amounts, Doc, GroupResource, Selector, Time, add_amounts, quota};
+use windlass_core::{Doc, GroupResource, Selector, Time};
+use windlass_quota::{self as quota, Amounts, add_amounts};
 use windlass_runtime::{Context, Result};
 
 use super::watches::Watches;

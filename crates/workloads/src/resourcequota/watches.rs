@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use parking_lot::Mutex;
 use windlass_cache::{Lister, SharedInformer};
 use windlass_client::{ApiResource, DiscoveryClient};
-use windlass_core::{Doc, Env, GroupResource, Selector, quota};
+use windlass_core::{Doc, Env, GroupResource, Selector};
+use windlass_quota as quota;
 use windlass_runtime::{Change, Context, Manager, Result, Trigger};
 
 use super::{REPLENISH_TIME, count::is_limited};

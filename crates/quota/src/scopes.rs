@@ -1,6 +1,6 @@
 //! Scopes: quotas that are about some objects of a namespace only.
 
-use crate::{Doc, GroupResource};
+use windlass_core::{Doc, GroupResource};
 
 /// Returns true if an object is in all scopes of a quota. Only pods and PersistentVolumeClaims have
 /// scopes, so a quota with a scope counts nothing else.

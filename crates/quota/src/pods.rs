@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::whole;
-use crate::{Amounts, Doc, Time, add_amounts, amounts, pod_amounts};
+use windlass_core::{Doc, Time};
+
+use crate::amounts::{Amounts, add_amounts, amounts, pod_amounts};
+use crate::whole;
 
 /// Names that every container must have an amount for if a quota limits them.
 const REQUIRED: [&str; 6] = [

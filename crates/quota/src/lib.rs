@@ -3,11 +3,14 @@
 //! The server charges a quota when an object is made, a controller counts what is there; both have
 //! to come to the same numbers, so both ask here. Nothing here reads or writes a quota's status.
 
+mod amounts;
 mod claims;
 mod pods;
 mod scopes;
 
-use crate::{Amounts, Doc, GroupResource, Quantity, QuantityFormat, Time};
+use windlass_core::{Doc, GroupResource, Quantity, QuantityFormat, Time};
+
+pub use amounts::{Amounts, add_amounts, amounts, pod_amounts};
 pub use pods::missing_amounts;
 pub use scopes::is_in_scope;
 

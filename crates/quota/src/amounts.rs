@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Doc, Quantity};
+use windlass_core::{Doc, Quantity};
 
 /// Amounts by the name of what they measure.
 pub type Amounts = BTreeMap<String, Quantity>;

@@ -1,7 +1,9 @@
 //! Resource claims: devices by class.
 
-use super::{OF_DEVICE_CLASS, whole};
-use crate::{Amounts, Doc, add_amounts};
+use windlass_core::Doc;
+
+use crate::amounts::{Amounts, add_amounts};
+use crate::{OF_DEVICE_CLASS, whole};
 
 /// The most devices that a claim can be given; what asks for all of them is charged for so many.
 const DEVICES_LIMIT: i64 = 32;

@@ -1,7 +1,7 @@
 //! Resource quota usage.
 
-use windlass_core::quota::{counted_by, is_in_scope, missing_amounts, usage};
 use windlass_core::{Doc, GroupResource, Time, doc};
+use windlass_quota::{counted_by, is_in_scope, missing_amounts, usage};
 
 const NOW: i64 = 1_000;
 
