@@ -2,6 +2,19 @@
 //!
 //! The server charges a quota when an object is made, a controller counts what is there; both have
 //! to come to the same numbers, so both ask here. Nothing here reads or writes a quota's status.
+//!
+//! ```
+//! use windlass_core::{GroupResource, Time, doc};
+//!
+//! let pods = GroupResource::new("", "pods");
+//! let pod = doc!({ "spec": { "containers": [
+//!     { "resources": { "requests": { "cpu": "500m" } } },
+//!     { "resources": { "requests": { "cpu": "1" } } }
+//! ] } });
+//! let used = windlass_quota::usage(&pods, &pod, Time::from_unix(0));
+//! assert_eq!(used["requests.cpu"].to_string(), "1500m");
+//! assert_eq!(used["pods"].to_string(), "1");
+//! ```
 
 mod amounts;
 mod claims;
