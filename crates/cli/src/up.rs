@@ -112,7 +112,7 @@ pub(crate) fn run_server(arguments: &serve::ServeArguments) -> anyhow::Result<()
 
 /// Tasks that a busy thread polls before it looks at its sockets again. Tokio's 61 would let a
 /// request lie unseen for milliseconds while another client keeps the thread busy.
-const EVENT_INTERVAL: u32 = 4;
+const EVENT_INTERVAL: u32 = 1;
 
 fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread()

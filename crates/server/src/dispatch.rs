@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderValue, Method, Request, Response, header, request};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, header, request};
 use http_body::Body as HttpBody;
 use tokio::time::Instant;
 use tower::Service;
@@ -24,11 +24,19 @@ use crate::query::Query;
 use crate::request::{Target, Verb, bearer, impersonation};
 use crate::rest::{self, Call, Given};
 use crate::server::{Boxed, Server};
-use crate::work::{self, APART_BODY_BYTES, WorkPool};
+use crate::work::{self, APART_BODY_BYTES, APART_YAML_BYTES, WorkPool};
 use crate::{audit, discovery, health, respond};
 
 /// How long a request may take, watches not counted.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Returns true if a body is YAML, or may be.
+fn is_yaml(headers: &HeaderMap) -> bool {
+    let content = headers.get(header::CONTENT_TYPE);
+    let content = content.and_then(|value| value.to_str().ok());
+    content.is_some_and(|content| content.contains("yaml"))
+}
+
 /// The server as one user sees it, without a socket in between.
 #[derive(Clone, Debug)]
 pub struct InProcess {
@@ -135,7 +143,7 @@ impl Server {
             let body = self.0.bodies.read(&parts.method, body, &user).await?;
             let (flow, storage) = (&self.0.flow, &self.0.storage);
             let request = flow.classify(&user, &target, &query, storage);
-            let pool = pool.filter(|_| self.takes_time(&target, &body.bytes));
+            let pool = pool.filter(|_| self.takes_time(&parts.headers, &target, &body.bytes));
             let pool = pool.map(|pool| (pool, user.name.clone()));
             let (server, bytes) = (self.clone(), body.bytes);
             let routing: Boxed<_> =
@@ -152,13 +160,17 @@ impl Server {
     }
 
     /// Returns true if a request may need more of a processor than others should wait for.
-    fn takes_time(&self, target: &Target, body: &Bytes) -> bool {
+    fn takes_time(&self, headers: &HeaderMap, target: &Target, body: &Bytes) -> bool {
         let Target::Resource(path) = target else {
             return false;
         };
         let table = self.0.registry.table();
         let found = table.find(&path.group, &path.version, &path.resource);
-        body.len() > APART_BODY_BYTES
+        let limit = match is_yaml(headers) {
+            true => APART_YAML_BYTES,
+            false => APART_BODY_BYTES,
+        };
+        body.len() > limit
             || matches!(path.verb, Some(Verb::Create | Verb::Update | Verb::Patch))
                 && found.is_some_and(|resource| resource.has_rules())
     }

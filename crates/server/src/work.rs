@@ -22,6 +22,8 @@ use windlass_rules::status::Status;
 /// A request with a larger body is worked on apart. Smaller ones are done before another thread
 /// would have woken up.
 pub(crate) const APART_BODY_BYTES: usize = 32 << 10;
+/// The same for YAML, whose aliases make much of a few bytes.
+pub(crate) const APART_YAML_BYTES: usize = 512;
 /// Requests that are worked on apart, or wait for that. Each holds its body.
 const APART_LIMIT: usize = 128;
 /// Those of one user.

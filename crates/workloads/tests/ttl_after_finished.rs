@@ -1,10 +1,5 @@
 //! Jobs that go some time after they have finished.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a helper of a test may fail as the test itself"
-)]
-
 use std::time::Duration;
 
 use tokio::time::Instant;

@@ -179,6 +179,9 @@ impl SentBody {
         let unread = size.map_or(0, |size| usize::try_from(size).unwrap_or(usize::MAX));
         let is_small = size.is_some_and(|size| size <= SMALL_BYTES as u64);
         let answer = (!is_small).then(|| running.0.follow());
+        // A large answer begins in a turn of its own: on a connection whose client asks and does not
+        // read, hyper would make sixteen of them in one.
+        let first_pieces = if is_small { 0 } else { PIECES_PER_TURN };
         running.0.unread.fetch_add(unread, Ordering::Relaxed);
         running.0.total_unread.fetch_add(unread, Ordering::Relaxed);
         Self {
@@ -186,7 +189,7 @@ impl SentBody {
             rest: Bytes::new(),
             unread,
             answer,
-            pieces: (version < http::Version::HTTP_2).then_some(0),
+            pieces: (version < http::Version::HTTP_2).then_some(first_pieces),
             running,
         }
     }
