@@ -1,10 +1,5 @@
 //! Endpoints, the older form of EndpointSlices.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a helper of a test may fail as the test itself"
-)]
-
 use std::time::Duration;
 
 use windlass_client::{DeleteOptions, Propagation};

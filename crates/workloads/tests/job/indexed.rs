@@ -7,15 +7,15 @@ use crate::world::{World, conditions, count, has, index, is_tracked, job, of_ind
 
 const FAILURES: &str = "batch.kubernetes.io/job-index-failure-count";
 
-fn indexed(count: i64, spec: Doc) -> Doc {
+fn indexed(count: i64, spec: &Doc) -> Doc {
     let base = doc!({ "completionMode": "Indexed", "completions": count, "parallelism": count });
-    job("pi", merge_patch(&base, &spec))
+    job("pi", merge_patch(&base, spec))
 }
 
 #[tokio::test(start_paused = true)]
 async fn pods_know_their_index_in_four_ways() {
     let world = World::new().await;
-    world.create(indexed(3, doc!({}))).await;
+    world.create(indexed(3, &doc!({}))).await;
     let mut pods = world.until_active(3).await;
     pods.sort_by_key(index);
     for (at, pod) in pods.iter().enumerate() {
@@ -38,7 +38,7 @@ async fn pods_know_their_index_in_four_ways() {
 #[tokio::test(start_paused = true)]
 async fn completed_indexes_are_listed_in_runs() {
     let world = World::new().await;
-    world.create(indexed(9, doc!({}))).await;
+    world.create(indexed(9, &doc!({}))).await;
     let pods = world.until_active(9).await;
     for at in [7, 6, 4, 2, 1, 0] {
         world.succeed(of_index(&pods, at)).await;
@@ -57,7 +57,7 @@ async fn completed_indexes_are_listed_in_runs() {
 async fn of_two_pods_of_one_index_the_lesser_goes() {
     let world = World::idle().await;
     let running = world.run();
-    world.create(indexed(2, doc!({}))).await;
+    world.create(indexed(2, &doc!({}))).await;
     let pods = world.until_active(2).await;
     for pod in &pods {
         world.start(pod).await;
@@ -89,7 +89,7 @@ async fn of_two_pods_of_one_index_the_lesser_goes() {
 #[tokio::test(start_paused = true)]
 async fn an_elastic_job_shrinks_with_its_indexes() {
     let world = World::new().await;
-    world.create(indexed(5, doc!({}))).await;
+    world.create(indexed(5, &doc!({}))).await;
     let pods = world.until_active(5).await;
     for at in [1, 4] {
         world.succeed(of_index(&pods, at)).await;
@@ -111,7 +111,7 @@ async fn an_elastic_job_shrinks_with_its_indexes() {
 async fn an_index_that_fails_too_often_fails_alone() {
     let world = World::new().await;
     world
-        .create(indexed(3, doc!({ "backoffLimitPerIndex": 1 })))
+        .create(indexed(3, &doc!({ "backoffLimitPerIndex": 1 })))
         .await;
     let pods = world.until_active(3).await;
     let first = of_index(&pods, 1).clone();
@@ -150,7 +150,7 @@ async fn an_index_that_fails_too_often_fails_alone() {
 async fn too_many_failed_indexes_end_the_job() {
     let world = World::new().await;
     let spec = doc!({ "backoffLimitPerIndex": 0, "maxFailedIndexes": 0 });
-    world.create(indexed(3, spec)).await;
+    world.create(indexed(3, &spec)).await;
     let pods = world.until_active(3).await;
     world.exit(of_index(&pods, 2), 1).await;
     world.until("pi", |job| has(job, "FailureTarget")).await;

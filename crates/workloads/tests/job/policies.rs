@@ -8,9 +8,9 @@ fn exit_rule(action: &str, code: i64) -> Doc {
     doc!({ "action": action, "onExitCodes": { "operator": "In", "values": [code] } })
 }
 
-fn with_rules(rules: Vec<Doc>, spec: Doc) -> Doc {
+fn with_rules(rules: Vec<Doc>, spec: &Doc) -> Doc {
     let policy = doc!({ "podFailurePolicy": { "rules": rules } });
-    job("pi", merge_patch(&spec, &policy))
+    job("pi", merge_patch(spec, &policy))
 }
 
 #[tokio::test(start_paused = true)]
@@ -20,7 +20,7 @@ async fn a_rule_fails_the_job_and_says_why() {
     world
         .create(with_rules(
             rules,
-            doc!({ "parallelism": 2, "completions": 2 }),
+            &doc!({ "parallelism": 2, "completions": 2 }),
         ))
         .await;
     let pods = world.until_active(2).await;
@@ -46,7 +46,7 @@ async fn a_rule_fails_the_job_and_says_why() {
 async fn only_the_first_rule_that_matches_applies() {
     let world = World::new().await;
     let rules = vec![exit_rule("Count", 42), exit_rule("FailJob", 42)];
-    world.create(with_rules(rules, doc!({}))).await;
+    world.create(with_rules(rules, &doc!({}))).await;
     let pods = world.until_active(1).await;
     world.exit(&pods[0], 42).await;
     let counted = world.until("pi", |job| count(job, "failed") == 1).await;
@@ -60,7 +60,7 @@ async fn disruptions_can_be_ignored() {
     let pattern = doc!({ "type": "DisruptionTarget", "status": "True" });
     let rule = doc!({ "action": "Ignore", "onPodConditions": [pattern] });
     world
-        .create(with_rules(vec![rule], doc!({ "backoffLimit": 0 })))
+        .create(with_rules(vec![rule], &doc!({ "backoffLimit": 0 })))
         .await;
     let pods = world.until_active(1).await;
     let disrupted = doc!({ "phase": "Failed", "conditions": [
@@ -82,7 +82,7 @@ async fn a_rule_fails_an_index_without_another_try() {
         "backoffLimitPerIndex": 5
     });
     world
-        .create(with_rules(vec![exit_rule("FailIndex", 42)], spec))
+        .create(with_rules(vec![exit_rule("FailIndex", 42)], &spec))
         .await;
     let pods = world.until_active(2).await;
     world.exit(of_index(&pods, 0), 42).await;
