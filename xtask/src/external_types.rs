@@ -29,13 +29,12 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     (
         "windlass_cache",
-        &["prometheus_client", "serde_core", "tokio"],
+        &["prometheus_client", "serde_core", "tokio", "windlass_wire"],
     ),
     (
         "windlass_client",
         &[
             "bytes",
-            "futures_core",
             "http",
             "http_body",
             "http_body_util",
@@ -43,11 +42,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "kube_core",
             "prometheus_client",
             "serde_core",
-            "tower",
             "tower_layer",
             "tower_service",
-            // The reason why a protobuf body could not be read or written.
-            "windlass_atlas",
+            // Re-exported by the client.
+            "windlass_wire",
         ],
     ),
     ("windlass_core", &["serde_core"]),
@@ -61,9 +59,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "prometheus_client",
             "serde_core",
             "tokio",
-            "tower",
             "tower_layer",
             "tower_service",
+            "windlass_wire",
         ],
     ),
     (
@@ -72,7 +70,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     (
         "windlass_testing",
-        &["http", "tokio", "tower", "tower_layer", "tower_service"],
+        &["http", "tokio", "tower_layer", "tower_service"],
     ),
 ];
 
