@@ -1,39 +1,50 @@
-//! Adds that wait until the queue is looked at.
+//! Where letters wait until the queue is looked at.
 //!
 //! The state machine is shared by all workers and touched in many places by each step, so a
 //! producer on another thread that entered it for every add would pull it out of the workers'
-//! caches, and wait for them. It leaves its add here instead, behind a lock of its own that is
-//! held for a few instructions. Whoever looks at the queue reads all adds first, in order, so
+//! caches, and wait for them. It leaves a letter here instead, behind a lock of its own that is
+//! held for a few instructions. Whoever looks at the queue reads all letters first, in order, so
 //! that nobody can tell the difference: an add that has returned is seen by every later call.
 //!
 //! The lock of the queue may be held while the one of the inbox is taken, never the other way
 //! round.
 
 use crate::{
+    slots::SlotId,
     state::Demand,
     sync::{AtomicBool, Mutex, Ordering},
 };
 
-/// Whoever leaves an add and finds this many waiting looks at the queue. Duplicates are not
+/// Whoever leaves a letter and finds this many waiting looks at the queue. Duplicates are not
 /// recognized before, so this bounds what a busy producer can pile up while all workers are away.
-const ADDS_MAX: usize = 128;
+const LETTERS_MAX: usize = 128;
 
-/// The state of an add that was left.
+/// What somebody wants of the queue, and does not wait for.
+#[derive(Debug)]
+pub(crate) enum Letter<K> {
+    /// To queue a key.
+    Add(Demand<K>),
+    /// To end a hand-out, at a time that only a queue that counts needs.
+    Done { id: SlotId, at: u64 },
+}
+
+/// What has become of a letter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Put {
     /// The next one who looks at the queue will see it.
-    Kept,
+    /// It is the first if the one before was seen already.
+    Kept { is_first: bool },
     /// It is there, and somebody has to look at the queue now.
     Urgent,
-    /// The inbox is closed; the add is lost.
+    /// The inbox is closed; the letter is lost.
     Closed,
 }
 
-/// Adds on their way to the queue. It has its cache lines for itself.
+/// Letters on their way to the queue. It has its cache lines for itself.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct Inbox<K> {
-    /// Whether there are adds, so that a look at an empty inbox costs no lock. Changed under
+    /// Whether there are letters, so that a look at an empty inbox costs no lock. Changed under
     /// the lock only.
     is_filled: AtomicBool,
     contents: Mutex<Contents<K>>,
@@ -41,7 +52,7 @@ pub(crate) struct Inbox<K> {
 
 #[derive(Debug)]
 struct Contents<K> {
-    adds: Vec<Demand<K>>,
+    letters: Vec<Letter<K>>,
     is_closed: bool,
     /// Whether a worker is parked that a producer may have to wake.
     is_awaited: bool,
@@ -52,60 +63,62 @@ impl<K> Inbox<K> {
         Self {
             is_filled: AtomicBool::new(false),
             contents: Mutex::new(Contents {
-                adds: Vec::new(),
+                letters: Vec::new(),
                 is_closed: false,
                 is_awaited: false,
             }),
         }
     }
 
-    /// Leaves an add.
-    pub(crate) fn put(&self, demand: Demand<K>) -> Put {
+    /// Leaves a letter.
+    pub(crate) fn put(&self, letter: Letter<K>) -> Put {
         let mut contents = self.contents.lock();
         if contents.is_closed {
             drop(contents);
             return Put::Closed;
         }
-        contents.adds.push(demand);
-        if contents.adds.len() == 1 {
+        contents.letters.push(letter);
+        if contents.letters.len() == 1 {
             self.is_filled.store(true, Ordering::Release);
         }
-        if contents.is_awaited || contents.adds.len() >= ADDS_MAX {
+        if contents.is_awaited || contents.letters.len() >= LETTERS_MAX {
             Put::Urgent
         } else {
-            Put::Kept
+            Put::Kept {
+                is_first: contents.letters.len() == 1,
+            }
         }
     }
 
-    /// Returns true if there are adds.
+    /// Whether there are letters.
     pub(crate) fn is_filled(&self) -> bool {
         self.is_filled.load(Ordering::Acquire)
     }
 
-    /// Moves all adds into an empty vector.
-    pub(crate) fn take(&self, into: &mut Vec<Demand<K>>) {
+    /// Moves all letters into an empty vector.
+    pub(crate) fn take(&self, into: &mut Vec<Letter<K>>) {
         self.swap(&mut self.contents.lock(), into);
     }
 
-    /// Says whether a worker is parked that a producer may have to wake, and takes the adds
+    /// Says whether a worker is parked that a producer may have to wake, and takes the letters
     /// that were left by producers who did not know.
-    pub(crate) fn set_awaited(&self, is_awaited: bool, into: &mut Vec<Demand<K>>) {
+    pub(crate) fn set_awaited(&self, is_awaited: bool, into: &mut Vec<Letter<K>>) {
         let mut contents = self.contents.lock();
         contents.is_awaited = is_awaited;
         self.swap(&mut contents, into);
     }
 
-    /// Refuses adds from now on, and takes the last ones.
-    pub(crate) fn close(&self, into: &mut Vec<Demand<K>>) {
+    /// Refuses letters from now on, and takes the last ones.
+    pub(crate) fn close(&self, into: &mut Vec<Letter<K>>) {
         let mut contents = self.contents.lock();
         contents.is_closed = true;
         self.swap(&mut contents, into);
     }
 
-    fn swap(&self, contents: &mut Contents<K>, into: &mut Vec<Demand<K>>) {
+    fn swap(&self, contents: &mut Contents<K>, into: &mut Vec<Letter<K>>) {
         debug_assert!(into.is_empty());
-        if !contents.adds.is_empty() {
-            std::mem::swap(&mut contents.adds, into);
+        if !contents.letters.is_empty() {
+            std::mem::swap(&mut contents.letters, into);
             self.is_filled.store(false, Ordering::Release);
         }
     }

@@ -14,13 +14,13 @@ use foldhash::fast::RandomState;
 use tokio::{sync::Notify, time::Instant};
 
 use crate::{
-    inbox::{Inbox, Put},
+    inbox::{Inbox, Letter, Put},
     limiter::RateLimiter,
     metrics::Snapshot,
     parking::Parking,
     slots::{SlotId, Timer, fold},
     state::{Demand, Intake, State},
-    sync::{AtomicUsize, Mutex, MutexGuard, Ordering, thread_mark},
+    sync::{AtomicUsize, Mutex, MutexGuard, Ordering, spin_loop, thread_mark},
 };
 pub use builder::Builder;
 pub use get::Item;
@@ -30,6 +30,19 @@ pub const PRIORITY_NORMAL: i32 = 0;
 
 /// The priority of background work: objects of the first list, and updates that changed nothing.
 pub const PRIORITY_LOW: i32 = -100;
+
+/// How long to look whether another thread is at the queue, in pauses of the processor; together
+/// less than a microsecond. A model checker needs no time to pass.
+const SPINS: usize = if cfg!(shuttle) { 1 } else { 64 };
+
+/// How often a producer looks whether the queue is still being worked off before it goes on.
+const BACK_OFF_ROUNDS: usize = if cfg!(shuttle) { 1 } else { 16 };
+
+/// So many steps while a producer looks mean that some thread does nothing but take keys.
+const BUSY_STEPS: usize = 8;
+
+/// A thread that has added none of this many steps brings no keys.
+const FED_STEPS: usize = 4096;
 
 /// A queue of keys. Clones share one queue.
 ///
@@ -103,11 +116,15 @@ struct Shared<K> {
     /// The thread that has looked at `inner` last, and so has it in its cache. It may add directly;
     /// others leave their adds in the inbox.
     last_thread: AtomicUsize,
-    /// Adds that `inner` has not seen yet.
+    /// How often somebody has looked at `inner`, for others to see whether anybody does.
+    steps: AtomicUsize,
+    /// Letters that `inner` has not seen yet.
     inbox: Inbox<K>,
     inner: Mutex<Inner<K>>,
     /// Notified when the queue has drained, and when a drain is to be given up.
     drained: Notify,
+    /// What `steps` was when a key was last added by the thread that serves the queue.
+    fed_at: AtomicUsize,
 }
 
 /// Everything behind the lock. Each method of the queue is one critical section, which begins with
@@ -116,7 +133,7 @@ struct Shared<K> {
 struct Inner<K> {
     state: State<K>,
     /// What was taken out of the inbox; empty between the steps.
-    batch: Vec<Demand<K>>,
+    batch: Vec<Letter<K>>,
     /// What the inbox was told about parked workers.
     is_awaited: bool,
     parking: Parking,
@@ -288,10 +305,15 @@ impl<K: Clone + Eq + Hash + Send + 'static> WorkQueue<K> {
         if shared.last_thread.load(Ordering::Relaxed) == thread_mark()
             && let Some(inner) = shared.inner.try_lock()
         {
-            return shared.step_in(inner, |inner| inner.state.add(&mut demand));
+            return shared.step_in(inner, |inner| {
+                let step = shared.steps.load(Ordering::Relaxed);
+                shared.fed_at.store(step, Ordering::Relaxed);
+                inner.state.add(&mut demand);
+            });
         }
-        match shared.inbox.put(demand) {
-            Put::Kept | Put::Closed => {}
+        match shared.inbox.put(Letter::Add(demand)) {
+            Put::Kept { is_first: true } => shared.back_off(),
+            Put::Kept { is_first: false } | Put::Closed => {}
             Put::Urgent => shared.step(|_| {}),
         }
     }
@@ -345,6 +367,9 @@ impl<K: Clone + Eq> Shared<K> {
             inner.read_batch();
         }
         let result = step(&mut inner);
+        // A plain store is enough: nobody else is here.
+        let steps = self.steps.load(Ordering::Relaxed).wrapping_add(1);
+        self.steps.store(steps, Ordering::Relaxed);
         let first = inner.next_to_wake();
         let second = inner.tell(&self.inbox);
         drop(inner);
@@ -353,6 +378,37 @@ impl<K: Clone + Eq> Shared<K> {
             .chain(second)
             .for_each(std::task::Waker::wake);
         result
+    }
+
+    /// Whether another thread is at the queue again and again at this moment.
+    fn is_served_by_another_thread(&self) -> bool {
+        if self.last_thread.load(Ordering::Relaxed) == thread_mark() {
+            return false;
+        }
+        let before = self.steps.load(Ordering::Relaxed);
+        (0..SPINS).for_each(|_| spin_loop());
+        self.steps.load(Ordering::Relaxed) != before
+    }
+
+    /// Gives the thread that serves the queue time, as long as it brings keys and takes them itself.
+    /// Two threads that write to the queue in turns spend more time on passing memory between them
+    /// than on the keys, so the one that has just been overtaken does better to wait a little. It
+    /// does not wait for a thread that takes its time with a key, nor for one that only takes what
+    /// others bring, nor for long.
+    fn back_off(&self) {
+        let mut before = self.steps.load(Ordering::Relaxed);
+        let since_fed = before.wrapping_sub(self.fed_at.load(Ordering::Relaxed));
+        if since_fed > FED_STEPS {
+            return;
+        }
+        for _ in 0..BACK_OFF_ROUNDS {
+            (0..SPINS).for_each(|_| spin_loop());
+            let now = self.steps.load(Ordering::Relaxed);
+            if now.wrapping_sub(before) < BUSY_STEPS {
+                return;
+            }
+            before = now;
+        }
     }
 
     /// Ends a hand-out.
@@ -364,6 +420,17 @@ impl<K: Clone + Eq> Shared<K> {
         });
         if is_drained {
             self.drained.notify_waiters();
+        }
+    }
+
+    /// Ends a hand-out with the next look at the queue, of whoever it is.
+    fn done_later(&self, id: SlotId) {
+        let at = self.now_if_timed();
+        match self.inbox.put(Letter::Done { id, at }) {
+            Put::Kept { .. } => {}
+            Put::Urgent => self.step(|_| {}),
+            // Somebody may wait for the queue to drain.
+            Put::Closed => self.done(id),
         }
     }
 
@@ -394,10 +461,13 @@ impl<K: Clone + Eq> Inner<K> {
             .next_to_wake(self.state.len(), self.state.next_due())
     }
 
-    /// Queues what was in the inbox.
+    /// Does what the letters of the inbox ask for.
     fn read_batch(&mut self) {
-        for mut demand in self.batch.drain(..) {
-            self.state.add(&mut demand);
+        for letter in self.batch.drain(..) {
+            match letter {
+                Letter::Add(mut demand) => self.state.add(&mut demand),
+                Letter::Done { id, at } => drop(self.state.done(id, at)),
+            }
         }
     }
 

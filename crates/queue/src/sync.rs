@@ -5,6 +5,7 @@
 pub(crate) use parking_lot::{Mutex, MutexGuard};
 #[cfg(not(shuttle))]
 pub(crate) use std::{
+    hint::spin_loop,
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
     thread_local,
 };
@@ -13,6 +14,7 @@ pub(crate) use std::{
 pub(crate) use checked::Mutex;
 #[cfg(shuttle)]
 pub(crate) use shuttle::{
+    hint::spin_loop,
     sync::MutexGuard,
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
     thread_local,

@@ -53,6 +53,8 @@ impl<K: Clone + Eq + Hash + Send + 'static> Builder<K> {
             is_timed: self.name.is_some(),
             name: self.name,
             last_thread: AtomicUsize::new(0),
+            steps: AtomicUsize::new(0),
+            fed_at: AtomicUsize::new(0),
             inbox: Inbox::new(),
             inner: Mutex::new(Inner {
                 state: State::new(metrics),

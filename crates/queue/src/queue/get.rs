@@ -19,6 +19,12 @@ use crate::{
     state::{Handout, Intake},
 };
 
+/// How often a worker gives way, in one wait, to another thread that serves the queue. Two threads
+/// that take turns at every key spend more time on waiting for each other than on the keys; one of
+/// them does better to run something else. It does not give way to a thread that takes its time
+/// with a key, nor for ever.
+const YIELDS_MAX: u32 = 64;
+
 /// A key that is with a worker. While it lives nobody else gets the key; dropping it says that
 /// the work is done.
 #[must_use = "dropping the item ends the work on its key"]
@@ -42,6 +48,8 @@ struct Seat<'q, K: Clone + Eq> {
     /// The hand-out that the worker is done with.
     ended: Option<SlotId>,
     ticket: Option<Ticket>,
+    /// How often it has given way to another thread.
+    yields: u32,
 }
 
 /// What a look at the queue has come to.
@@ -72,6 +80,7 @@ impl<'q, K: Clone + Eq> Seat<'q, K> {
             shared,
             ended,
             ticket: None,
+            yields: 0,
         }
     }
 
@@ -103,6 +112,9 @@ impl<'q, K: Clone + Eq> Seat<'q, K> {
             self.end();
             return Poll::Pending;
         };
+        if self.yields < YIELDS_MAX && self.shared.is_served_by_another_thread() {
+            return self.give_way(cx);
+        }
         let timed = self.shared.is_timed.then(|| self.shared.now());
         let (left, ended) = (self.ticket.take(), self.ended.take());
         // What comes out of the lock is written where it stays: on this path a move would be felt.
@@ -133,6 +145,16 @@ impl<'q, K: Clone + Eq> Seat<'q, K> {
 }
 
 impl<K: Clone + Eq> Seat<'_, K> {
+    /// Lets other tasks of this thread run, such as those that bring keys.
+    fn give_way(&mut self, cx: &Context<'_>) -> Poll<Turn<K>> {
+        self.yields += 1;
+        if let Some(id) = self.ended.take() {
+            self.shared.done_later(id);
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
     /// Ends the hand-out that the worker is done with, if it did not yet.
     fn end(&mut self) {
         if let Some(id) = self.ended.take() {
