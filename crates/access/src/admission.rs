@@ -1,4 +1,4 @@
-//! What stands between a valid request and its object: defaults that follow from other objects,
+//! Admission: defaults that follow from other objects,
 //! and refusals because of them.
 //!
 //! These are the rules of upstream's default plug-ins, in upstream's order. Those that lean on
@@ -46,7 +46,7 @@ pub struct Request<'a> {
     pub rules: Admission,
     /// The kind that is written.
     pub resource: &'a Resource,
-    /// Who asks.
+    /// The user who asks.
     pub user: &'a User,
     /// Empty outside of namespaces.
     pub namespace: &'a str,

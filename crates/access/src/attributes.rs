@@ -1,6 +1,6 @@
 //! The attributes of a request, by which authorizers decide.
 
-/// What somebody wants to do, as rules see it.
+/// The attributes of a request that rules are about.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attributes {
     /// The verb in the words of roles, or the HTTP method in lower case.

@@ -256,7 +256,7 @@ fn missing_urls(
     Ok(())
 }
 
-/// What two sorted lists have in common.
+/// The intersection of two sorted lists.
 fn common(a: &[usize], b: &[usize], budget: &mut Budget) -> Result<Vec<usize>, TooMuchWork> {
     let (short, long) = if a.len() < b.len() { (a, b) } else { (b, a) };
     budget.spend(1 + short.len())?;

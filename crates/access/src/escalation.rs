@@ -19,7 +19,7 @@ use windlass_schema::needs::GrantSort;
 pub struct GrantWrite<'a> {
     /// The author.
     pub user: &'a User,
-    /// How the object gives rights.
+    /// The way in which the object gives rights.
     pub grant: GrantSort,
     /// The resource that is written.
     pub resource: &'a GroupResource,

@@ -19,7 +19,7 @@ struct Role {
     name: String,
     /// The role that takes in the rules of this one.
     part_of: Option<String>,
-    /// Whether the rules are those of the roles that are part of this one.
+    /// True if the rules are those of the roles that are part of this one.
     is_sum: bool,
     rules: Vec<Doc>,
 }

@@ -16,7 +16,7 @@ use crate::rbac;
 use crate::token::ISSUER;
 use crate::user::{MASTERS, User};
 
-/// What reviews are answered from.
+/// The sources of the answers to reviews.
 #[derive(Clone, Copy)]
 pub struct Reviewer<'a> {
     /// The tokens.

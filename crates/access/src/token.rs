@@ -14,7 +14,7 @@ use windlass_core::{Doc, Env, ParseOptions, doc};
 use crate::user::User;
 use windlass_rules::reader::Reader;
 
-/// Who issues the tokens, and whom they are for unless the request says otherwise.
+/// The issuer of the tokens, and their audience unless the request names another.
 pub const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 
 /// A token is a few hundred bytes; what is longer than this was not issued here.
@@ -27,7 +27,7 @@ pub struct Signer {
     env: Env,
 }
 
-/// What a token says.
+/// The claims of a token.
 #[derive(Clone, Debug)]
 pub struct Claims {
     /// The namespace of the account.
@@ -147,7 +147,7 @@ impl Signer {
         Some(user)
     }
 
-    /// What a token says, if its signature is good.
+    /// The claims of a token, if its signature is good.
     fn payload(&self, token: &str) -> Option<Doc> {
         if token.len() > TOKEN_BYTES_LIMIT {
             return None;
@@ -172,7 +172,7 @@ impl Signer {
     }
 }
 
-/// What is known of the use of a token: the pod it is bound to, and the node of that pod.
+/// The use of a token: the pod it is bound to, and the node of that pod.
 fn bound_extra(inside: &Doc, namespace: &str, objects: &dyn Reader) -> Vec<(String, Vec<String>)> {
     let mut extra = Vec::new();
     let mut add = |key: &str, value: &str| {

@@ -10,7 +10,7 @@ pub struct User {
     pub uid: String,
     /// The groups that roles are bound to.
     pub groups: Vec<String>,
-    /// What else is known.
+    /// Further attributes.
     pub extra: Vec<(String, Vec<String>)>,
 }
 
@@ -73,7 +73,7 @@ impl User {
         }
     }
 
-    /// Whether the user is a member of a group.
+    /// Returns true if the user is a member of a group.
     #[must_use]
     pub fn is_in(&self, group: &str) -> bool {
         self.groups.iter().any(|known| known == group)

@@ -1,9 +1,9 @@
-//! What the rest of the server does for a kind.
+//! The needs of a kind beyond its rules.
 //!
 //! It stands in the row of the kind, so that nobody recognizes a kind by its name. A custom resource
 //! needs nothing of it, whatever it is called.
 
-/// What the rest of the server does for a kind.
+/// The needs of a kind beyond its rules.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Needs {
     /// The admission plug-ins that look at objects of the kind, in the order in which they do.
@@ -14,9 +14,9 @@ pub struct Needs {
     pub allocation: Allocation,
     /// The rights that an object gives to somebody.
     pub grant: Option<GrantSort>,
-    /// What a write leaves to do.
+    /// The follow-up of a write.
     pub after_write: AfterWrite,
-    /// What becomes of an object that is created.
+    /// The effect of a create.
     pub creation: Creation,
     /// The subresources that reach into a container.
     pub connections: &'static [&'static str],
@@ -53,7 +53,7 @@ pub enum Allocation {
     ServiceAddresses,
 }
 
-/// What a write to a kind leaves to do.
+/// The follow-up of a write to a kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AfterWrite {
     /// Nothing.
@@ -65,7 +65,7 @@ pub enum AfterWrite {
     TellFlowSchemas,
 }
 
-/// What becomes of an object that is created.
+/// The effect of a create.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Creation {
     /// It is stored.
@@ -99,7 +99,7 @@ pub enum Plugin {
     CertificateSigning,
     /// The namespaces in which a claim may have devices for administrators.
     DeviceAdminAccess,
-    /// What a change costs.
+    /// The charge for a change.
     ResourceQuota(Charge),
 }
 
@@ -143,7 +143,7 @@ pub enum NodeRule {
     SigningRequest,
 }
 
-/// How an object gives rights.
+/// The way in which an object gives rights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GrantSort {
     /// It lists them.

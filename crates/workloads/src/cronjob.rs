@@ -31,7 +31,7 @@ use status::CronJobStatus;
 /// The name of the controller, as kube-controller-manager has it.
 pub const NAME: &str = "cronjob-controller";
 
-/// How many CronJobs are synced at the same time, as in kube-controller-manager.
+/// CronJobs that are synced at the same time, as in kube-controller-manager.
 pub const WORKERS: usize = 5;
 
 /// Upper bounds of the delays: a second, doubled nine times.
@@ -40,7 +40,7 @@ const SKEW_BUCKETS: [f64; 10] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 25
 /// The numbers of the controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// How many CronJobs are synced at the same time.
+    /// CronJobs that are synced at the same time.
     pub workers: usize,
 }
 
@@ -247,7 +247,7 @@ fn is_rescheduled(change: &Change<'_>) -> bool {
         .any(|at| old.doc().at(at) != new.doc().at(at))
 }
 
-/// What the controller counts. Clones count together.
+/// The metrics of the controller. Clones count together.
 #[derive(Clone)]
 struct Metrics(Histogram);
 

@@ -58,23 +58,23 @@ pub const FINALIZER: &str = "batch.kubernetes.io/job-tracking";
 /// The fields of a pod's spec that this controller reads.
 pub const POD_SPEC_FIELDS: &[&str] = crate::POD_SPEC_FIELDS;
 
-/// How many Jobs are synced at the same time, as in kube-controller-manager.
+/// Jobs that are synced at the same time, as in kube-controller-manager.
 pub const WORKERS: usize = 5;
-/// How many pods one sync creates or deletes at most, as upstream does.
+/// The most pods that one sync creates or deletes, as upstream.
 pub const BURST: usize = 500;
-/// How many pods the status names as uncounted at most, so that it stays small.
+/// The most pods that the status names as uncounted, so that it stays small.
 pub const UNCOUNTED_LIMIT: usize = 500;
-/// How long changes of pods are collected before their Job is looked at.
+/// The time for which changes of pods are collected before their Job is synced.
 pub const BATCH_PERIOD: Duration = Duration::from_secs(1);
-/// How long a Job waits after its first failed sync. Each further one doubles it.
+/// The back-off after the first failed sync. Each further one doubles it.
 pub const RETRY_MIN: Duration = Duration::from_secs(1);
-/// How long a Job waits after a failed sync at most.
+/// The longest back-off after a failed sync.
 pub const RETRY_MAX: Duration = Duration::from_secs(60);
 
 /// The numbers of the controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// How many Jobs are synced at the same time.
+    /// Jobs that are synced at the same time.
     pub workers: usize,
 }
 

@@ -12,7 +12,7 @@ use crate::{job::spec::terminal_condition, owned::batch_kind};
 /// The name of the controller, as kube-controller-manager has it.
 pub const NAME: &str = "ttl-after-finished-controller";
 
-/// How many Jobs are looked at at the same time, as in kube-controller-manager.
+/// Jobs that are synced at the same time, as in kube-controller-manager.
 pub const WORKERS: usize = 5;
 
 /// Upper bounds of the delays: a tenth of a second, doubled thirteen times.
@@ -104,7 +104,7 @@ fn expiry(job: &Doc) -> Option<Option<Time>> {
     Some(at.map(|at| at + Duration::from_secs(lives)))
 }
 
-/// What the controller counts. Clones count together.
+/// The metrics of the controller. Clones count together.
 #[derive(Clone)]
 struct Metrics(Histogram);
 

@@ -15,7 +15,7 @@ const ANNOTATION: &str = "/metadata/annotations/kubernetes.io~1limit-ranger";
 /// The largest amount that still has room for thousandths.
 const MILLI_LIMIT: i64 = i64::MAX / 1000;
 
-/// What is asked for, and the most that may be used.
+/// Requests and limits.
 struct Usage {
     requests: Amounts,
     limits: Amounts,

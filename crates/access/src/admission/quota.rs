@@ -21,7 +21,7 @@ pub(super) fn is_due(charge: Charge, is_main: bool, new: &Doc, old: &Doc) -> boo
     }
 }
 
-/// What a write needs more of than it has.
+/// The bill of a write: the usage that it adds.
 #[derive(Debug)]
 pub struct Bill<'a> {
     request: &'a Request<'a>,
@@ -30,7 +30,7 @@ pub struct Bill<'a> {
     object: Doc,
     /// Everything, if the quota was not charged for the object before.
     whole: Amounts,
-    /// What was not there before.
+    /// The added usage.
     more: Amounts,
     old: Option<&'a Doc>,
 }
@@ -90,7 +90,7 @@ impl<'a> Bill<'a> {
         Ok((!added.is_empty()).then(|| (with_used(quota, &total), added)))
     }
 
-    /// What the write adds to what a quota limits.
+    /// The part of the added usage that a quota limits.
     fn added(&self, quota: &Doc, names: &[&str]) -> Amounts {
         let is_known = |old: &Doc| quota::is_in_scope(quota, &self.resource, old);
         let source = match self.old.is_some_and(is_known) {

@@ -1,4 +1,4 @@
-//! How long a pod tolerates a node that does not answer, unless it says.
+//! Default toleration seconds: the time for which a pod tolerates a node that does not answer.
 
 use windlass_core::{Doc, doc};
 

@@ -18,14 +18,14 @@ pub(super) const MISSED_LIMIT: i64 = 100;
 #[error("time difference between two schedules is less than 1 second")]
 pub(super) struct InvalidSchedule;
 
-/// What a schedule says about now.
+/// The state of a schedule at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Due {
     /// From when on times count.
     earliest: Time,
     /// The last time that has come, if one has.
     pub(super) time: Option<Time>,
-    /// How many have come, roughly.
+    /// The rough number of missed times.
     pub(super) missed: i64,
 }
 
@@ -87,7 +87,7 @@ fn earliest(cron_job: &Doc, now: MicroTime, window: Window) -> Time {
     }
 }
 
-/// How long it is until the CronJob has to be looked at again; `None` if it never has.
+/// The time until the CronJob has to be synced again; `None` if it never has.
 pub(super) fn until_next(cron_job: &Doc, schedule: &Schedule, now: MicroTime) -> Option<Duration> {
     let from = match Due::of(cron_job, schedule, now, Window::All) {
         Ok(due) => match due.time {

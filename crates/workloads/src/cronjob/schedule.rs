@@ -6,10 +6,10 @@ use jiff::{Timestamp, civil, tz::TimeZone};
 use windlass_core::Time;
 use windlass_runtime::parse_duration;
 
-/// How many years ahead the next time is looked for.
+/// The years in which the next time is looked for.
 const YEARS_LIMIT: i16 = 5;
 
-/// How many steps one search takes at most: the days of the years, the hours of a day and the minutes
+/// The most steps of one search: the days of the years, the hours of a day and the minutes
 /// of an hour, with some to spare.
 const STEPS_LIMIT: usize = 3000;
 
@@ -35,7 +35,7 @@ struct Fields {
     days: u64,
     months: u64,
     weekdays: u64,
-    /// Whether the days of the month, or those of the week, are said. If both are, one suffices.
+    /// True if the days of the month, or those of the week, are given. If both are, one suffices.
     has_days: bool,
     has_weekdays: bool,
 }

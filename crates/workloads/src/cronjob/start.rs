@@ -208,7 +208,7 @@ impl Engine {
     }
 }
 
-/// What came of starting a Job.
+/// The result of starting a Job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Started {
     /// It runs, or was seen to, or may not: the next time counts.

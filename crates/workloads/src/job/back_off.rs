@@ -7,9 +7,9 @@ use windlass_core::{Key, MicroTime, Time};
 
 use super::pods::JobPod;
 
-/// How long a Job waits after the first failure. Each further one doubles it.
+/// The back-off after the first failure. Each further one doubles it.
 pub const BACK_OFF_MIN: Duration = Duration::from_secs(10);
-/// How long a Job waits at most.
+/// The longest back-off.
 pub const BACK_OFF_MAX: Duration = Duration::from_secs(10 * 60);
 
 /// The failures of a Job since its last success.
@@ -49,7 +49,7 @@ impl BackOff {
         }
     }
 
-    /// How long to wait before the next pod; zero if not at all.
+    /// The wait before the next pod; zero for none.
     pub(super) fn remaining(self, now: MicroTime) -> Duration {
         let (Some(last), Some(doublings)) = (self.last, self.failures.checked_sub(1)) else {
             return Duration::ZERO;

@@ -1,4 +1,4 @@
-//! Whether a Job has come to its end, and how.
+//! The end of a Job: success, failure, and their reasons.
 
 use std::time::Duration;
 
@@ -18,11 +18,11 @@ pub(super) struct Decision {
     pub(super) outcome: Outcome,
     pub(super) reason: String,
     pub(super) message: String,
-    /// Whether the status says so already.
+    /// True if the status says so already.
     pub(super) is_recorded: bool,
 }
 
-/// How a Job ends.
+/// The end of a Job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     Success,
@@ -86,7 +86,7 @@ impl JobSync {
             .or_else(|| self.succeeded_by_policy())
     }
 
-    /// What was decided before stays.
+    /// An earlier decision stays.
     fn recorded(&self) -> Option<Decision> {
         let kinds = [
             (SUCCESS_CRITERIA_MET, Outcome::Success),
@@ -146,7 +146,7 @@ impl JobSync {
         Decision::failure("DeadlineExceeded", message)
     }
 
-    /// How long the Job may still be active; `None` if for ever, or while it is suspended.
+    /// The time that the Job may still be active; `None` if for ever, or while it is suspended.
     pub(super) fn until_deadline(&self) -> Option<Duration> {
         if self.spec.is_suspended {
             return None;

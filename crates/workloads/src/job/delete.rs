@@ -10,17 +10,17 @@ use windlass_runtime::Context;
 use super::{BURST, Engine, FINALIZER, gather::JobSync, pods::JobPod};
 use crate::{PodControl, PodControlError};
 
-/// What came of deleting pods.
+/// The result of deleting pods.
 #[derive(Debug, Default)]
 pub(super) struct Deleted {
-    /// How many are gone or on their way.
+    /// The number that is gone or on its way.
     pub(super) count: usize,
-    /// How many of them were ready.
+    /// The number of them that were ready.
     pub(super) ready: usize,
     pub(super) error: Option<PodControlError>,
 }
 
-/// What came of removing finalizers.
+/// The result of removing finalizers.
 #[derive(Debug, Default)]
 pub(super) struct Released {
     pub(super) uids: HashSet<Uid>,
@@ -125,7 +125,7 @@ async fn delete_uncounted(
     control.delete(job, pod.doc()).await.map(drop)
 }
 
-/// What came of removing a finalizer.
+/// The result of removing a finalizer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Removal {
     Done,

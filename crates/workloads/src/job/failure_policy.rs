@@ -2,7 +2,7 @@
 
 use windlass_core::Doc;
 
-/// What a policy says about a pod that has failed.
+/// The verdict of a policy about a pod that has failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FailureMatch {
     /// The action of the first rule that matches.
@@ -11,7 +11,7 @@ pub(super) struct FailureMatch {
     pub(super) job_failure: Option<String>,
 }
 
-/// What a rule does about a failure.
+/// The action of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum FailureAction {
     Ignore,
@@ -69,7 +69,7 @@ pub(super) fn match_failure(policy: &Doc, pod: &Doc) -> FailureMatch {
     FailureMatch::NONE
 }
 
-/// What it is about a pod that a rule matches.
+/// The condition of a rule.
 fn cause(rule: &Doc, pod: &Doc) -> Option<String> {
     let (meta, codes) = (pod.meta(), rule.at("/onExitCodes"));
     let (namespace, name) = (meta.namespace(), meta.name());

@@ -1,4 +1,4 @@
-//! What a sync knows of a Job and its pods before it decides anything.
+//! The state of a Job and its pods, gathered before a sync decides anything.
 
 use std::collections::{HashMap, HashSet};
 
@@ -37,7 +37,7 @@ pub(super) struct JobSync {
     pub(super) now: MicroTime,
 }
 
-/// What has become of the indexes of an Indexed Job.
+/// The states of the indexes of an Indexed Job.
 #[derive(Debug, Default)]
 pub(super) struct IndexState {
     /// Those that the status already lists as completed.
@@ -50,7 +50,7 @@ pub(super) struct IndexState {
     pub(super) replaced: HashMap<usize, usize>,
 }
 
-/// What the controller remembers of a Job beside what the API server does.
+/// The memory of the controller about a Job, beside the API server's.
 pub(super) struct Remembered<'a> {
     pub(super) released: HashSet<Uid>,
     pub(super) back_offs: &'a BackOffStore,

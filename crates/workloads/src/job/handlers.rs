@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{UidExpectations, owned};
 
-/// What the handlers share with the syncs.
+/// The state that the handlers share with the syncs.
 pub(super) struct Handlers {
     kind: ResourceKind,
     jobs: SharedInformer,
@@ -152,7 +152,7 @@ impl Handlers {
     }
 }
 
-/// How far the deletion of a pod has come.
+/// The progress of the deletion of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Passing {
     /// It is being deleted.

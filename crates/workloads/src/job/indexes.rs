@@ -55,7 +55,7 @@ impl Indexes {
         Self::from_intervals(self.0.iter().chain(&other.0).copied().collect())
     }
 
-    /// How many indexes there are.
+    /// The number of indexes.
     pub(super) fn len(&self) -> usize {
         let lengths = self.0.iter().map(|it| it.last - it.first + 1);
         lengths.sum()
@@ -70,7 +70,7 @@ impl Indexes {
         self.0.get(at).is_some_and(|it| it.first <= index)
     }
 
-    /// How many indexes are in both sets.
+    /// The number of indexes in both sets.
     pub(super) fn common(&self, other: &Self) -> usize {
         let (mut here, mut there, mut count) = (0, 0, 0);
         while let (Some(a), Some(b)) = (self.0.get(here), other.0.get(there)) {

@@ -22,7 +22,7 @@ use crate::{
     ActiveRank, PodControl, PodControlError, PodPrototype, is_namespace_terminating, slow_start,
 };
 
-/// What came of managing the pods of a Job.
+/// The result of managing the pods of a Job.
 #[derive(Debug)]
 pub(super) struct Managed {
     pub(super) action: SyncAction,
@@ -31,7 +31,7 @@ pub(super) struct Managed {
     pub(super) error: Option<Error>,
 }
 
-/// What a sync did, for the metrics.
+/// The action of a sync, for the metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SyncAction {
     Reconciling,
@@ -173,7 +173,7 @@ impl Prototypes {
 }
 
 impl JobSync {
-    /// How many pods should run now.
+    /// The number of pods that should run now.
     fn wanted(&self) -> usize {
         match self.spec.completions {
             None if self.succeeded > 0 => self.active,
@@ -273,7 +273,7 @@ impl JobSync {
         }
     }
 
-    /// How long an index must wait after its last failure.
+    /// The back-off of an index after its last failure.
     fn index_wait(&self, index: usize) -> Duration {
         let last = self.indexes.replaced.get(&index);
         last.map_or(Duration::ZERO, |at| {

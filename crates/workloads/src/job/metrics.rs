@@ -1,4 +1,4 @@
-//! What the controller of Jobs counts, under upstream's names.
+//! The metrics of the Job controller, under upstream's names.
 
 use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 

@@ -20,7 +20,7 @@ pub(super) struct JobPod {
     pub(super) uid: Uid,
     pub(super) phase: Phase,
     pub(super) is_deleting: bool,
-    /// Whether it holds the finalizer that keeps it until it is counted.
+    /// True if it holds the finalizer that keeps it until it is counted.
     pub(super) is_tracked: bool,
     pub(super) index: Option<usize>,
 }
@@ -92,7 +92,7 @@ impl JobPod {
         !spec.is_indexed() || self.valid_index(spec).is_some()
     }
 
-    /// How often pods of its index have failed before, and how often that was ignored.
+    /// The number of earlier failures of its index, and of those that were ignored.
     pub(super) fn index_failures(&self) -> (usize, usize) {
         let count = |key: &str| {
             let value = self.doc().meta().annotation(key)?;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use windlass_core::Doc;
 
-/// Who a Job names in `spec.managedBy` for this controller.
+/// The name of this controller in `spec.managedBy`.
 const OWN_NAME: &str = "kubernetes.io/job-controller";
 
 /// The most that a 32-bit count can say.
@@ -18,22 +18,22 @@ pub(super) struct JobSpec {
     pub(super) completions: Option<usize>,
     pub(super) mode: CompletionMode,
     pub(super) back_off_limit: usize,
-    /// How often the pod of each index may fail, if the indexes are counted apart.
+    /// The back-off limit of each index, if the indexes are counted apart.
     pub(super) per_index_limit: Option<usize>,
     pub(super) failed_indexes_max: Option<usize>,
     pub(super) is_suspended: bool,
     pub(super) active_deadline: Option<Duration>,
-    /// Whether a pod that is being deleted is replaced only once it has ended.
+    /// True if a pod that is being deleted is replaced only once it has ended.
     pub(super) replaces_only_failed: bool,
     /// Null if there is none.
     pub(super) failure_policy: Doc,
     /// Null if there is none.
     pub(super) success_policy: Doc,
-    /// Whether containers are restarted by their node after a failure.
+    /// True if containers are restarted by their node after a failure.
     pub(super) is_restarted_on_failure: bool,
 }
 
-/// How the pods of a Job complete it.
+/// The completion mode of a Job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CompletionMode {
     /// All are alike.
@@ -86,7 +86,7 @@ impl JobSpec {
         self.mode == CompletionMode::Indexed
     }
 
-    /// How many indexes there are.
+    /// The number of indexes.
     pub(super) fn indexes(&self) -> usize {
         self.completions.unwrap_or(0)
     }

@@ -11,7 +11,7 @@ use super::{
 /// The variable by which a container knows the index of its pod.
 const INDEX_VARIABLE: &str = "JOB_COMPLETION_INDEX";
 
-/// How long the start of a generated name may be.
+/// The longest start of a generated name.
 const PREFIX_BYTES_LIMIT: usize = 58;
 
 /// The template of the pods of a Job.

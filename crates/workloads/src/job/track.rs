@@ -26,9 +26,9 @@ struct Harvest {
     pods: Vec<JobPod>,
     /// The indexes that have succeeded and that the status does not list yet.
     indexes: Vec<usize>,
-    /// How many failures each action of the policy has matched.
+    /// The number of failures that each action of the policy has matched.
     actions: HashMap<FailureAction, u64>,
-    /// Whether there are more than one sync counts.
+    /// True if there are more than one sync counts.
     is_full: bool,
 }
 
@@ -243,7 +243,7 @@ impl JobSync {
     }
 }
 
-/// How many pods have succeeded and failed between two versions of a status.
+/// The numbers of pods that have succeeded and failed between two versions of a status.
 pub(super) fn counted_between(before: &JobStatus, after: &JobStatus) -> (usize, usize) {
     (
         after.succeeded.saturating_sub(before.succeeded),
