@@ -40,6 +40,7 @@ mod decision;
 mod escalation;
 mod grants;
 mod impersonate;
+pub mod matching;
 mod node;
 mod objects;
 mod percent;

@@ -9,7 +9,8 @@ use windlass_core::ResourceName;
 
 use crate::actors;
 use crate::needs::{
-    AfterWrite, Allocation, Charge, Creation, GrantSort, Limited, Needs, NodeRule, Plugin, Review,
+    AdmissionConfiguration, AfterWrite, Allocation, Charge, Creation, GrantSort, Limited, Needs,
+    NodeRule, Plugin, Review,
 };
 use crate::resource::{
     GarbagePolicy, Generation, NameRule, Resource, Scope, SelectableField, Sub, Subresource, Verb,
@@ -472,6 +473,7 @@ fn extensions() -> Vec<Resource> {
             .category("api-extensions")
             .generation(Generation::AllButStatus)
             .conditional_update()
+            .configures(AdmissionConfiguration::Policies)
     };
     let flow = |kind, plural| {
         row("flowcontrol.apiserver.k8s.io", "v1", kind, plural)
@@ -508,11 +510,13 @@ fn extensions() -> Vec<Resource> {
             "MutatingWebhookConfiguration",
             "mutatingwebhookconfigurations",
         )
+        .configures(AdmissionConfiguration::Webhooks)
         .columns(table::WEBHOOKS),
         admission(
             "ValidatingWebhookConfiguration",
             "validatingwebhookconfigurations",
         )
+        .configures(AdmissionConfiguration::Webhooks)
         .columns(table::WEBHOOKS),
         admission("ValidatingAdmissionPolicy", "validatingadmissionpolicies").status(),
         admission(
@@ -774,6 +778,11 @@ impl Resource {
 
     fn review(self, review: Review) -> Self {
         self.answered(Creation::Review(review))
+    }
+
+    fn configures(mut self, admission: AdmissionConfiguration) -> Self {
+        self.needs.admission_configuration = Some(admission);
+        self
     }
 
     fn after_write(mut self, work: AfterWrite) -> Self {

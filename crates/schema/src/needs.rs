@@ -25,6 +25,18 @@ pub struct Needs {
     pub is_namespace: bool,
     /// The part of the cluster that acts on the objects; `None` for custom resources.
     pub actor: Option<Actor>,
+    /// The sort of admission that the objects configure, which does not see them itself.
+    pub admission_configuration: Option<AdmissionConfiguration>,
+}
+
+/// A sort of admission that objects configure. Webhooks see neither webhook configurations nor
+/// policies; policies do not see policies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AdmissionConfiguration {
+    /// Admission webhooks.
+    Webhooks,
+    /// Admission policies and their bindings.
+    Policies,
 }
 
 /// The part of the cluster that acts on objects.

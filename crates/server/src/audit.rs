@@ -160,6 +160,13 @@ pub(crate) fn decided(parts: &Parts, user: &User, is_allowed: bool) {
 }
 
 impl AuditRequest {
+    /// Adds what admission has to say. The first value of a key stays.
+    pub(crate) fn annotate(&self, annotations: Vec<(String, String)>) {
+        if !annotations.is_empty() {
+            self.note(|record| record.annotate(annotations));
+        }
+    }
+
     /// The handler of the request has panicked.
     pub(crate) fn panicked(&self) {
         self.note(Record::set_panic);

@@ -86,6 +86,7 @@ async fn apply(server: &Server, told: Doc) -> Result<(), Status> {
     };
     let name = told.meta().name().to_owned();
     let operation = Operation {
+        request: None,
         server,
         resource,
         namespace: "",

@@ -5,6 +5,7 @@ use std::fmt;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -17,7 +18,9 @@ use windlass_access::{Attributes, User, check, effective_user};
 use windlass_core::Doc;
 use windlass_rules::status::Status;
 
+use crate::audit::AuditRequest;
 use crate::body::{self, Arriving, Body};
+use crate::extension::RequestNotes;
 use crate::metrics::Labels;
 use crate::peer::Peer;
 use crate::query::Query;
@@ -146,8 +149,11 @@ impl Server {
             let pool = pool.filter(|_| self.takes_time(&parts.headers, &target, &body.bytes));
             let pool = pool.map(|pool| (pool, user.name.clone()));
             let (server, bytes) = (self.clone(), body.bytes);
-            let routing: Boxed<_> =
-                Box::pin(async move { server.route(parts, query, target, user, bytes).await });
+            let routing: Boxed<_> = Box::pin(async move {
+                server
+                    .route(parts, query, target, user, bytes, deadline)
+                    .await
+            });
             let answer = async {
                 match pool {
                     Some((pool, user)) => pool.run(&user, deadline, routing).await,
@@ -195,6 +201,7 @@ impl Server {
         target: Target,
         user: User,
         body: Bytes,
+        deadline: Instant,
     ) -> Result<Response<Body>, Status> {
         match target {
             Target::Resource(path) => {
@@ -216,9 +223,13 @@ impl Server {
                     user,
                     body,
                     given: parts.extensions.remove::<Given>().map(|given| given.0),
+                    notes: Arc::new(RequestNotes::new(deadline)),
                 };
-                let deprecation = call.resource.deprecation();
+                let (deprecation, notes) = (call.resource.deprecation(), call.notes.clone());
                 let answer = rest::handle(call).await;
+                if let Some(audit) = parts.extensions.get::<AuditRequest>() {
+                    audit.annotate(notes.take_annotations());
+                }
                 let Some(warning) = deprecation else {
                     return answer;
                 };

@@ -45,6 +45,7 @@ mod dangling;
 mod definitions;
 mod discovery;
 mod dispatch;
+mod extension;
 mod first_flow;
 mod flow;
 mod follow_up;

@@ -17,6 +17,7 @@ use crate::allocate::Allocator;
 use crate::audit::{Audit, AuditOptions};
 use crate::body::BodyIntake;
 use crate::definitions::Definitions;
+use crate::extension::Extensions;
 use crate::flow::Flow;
 use crate::metrics::Metrics;
 use crate::openapi::OpenApi;
@@ -231,6 +232,7 @@ impl Server {
             started: env.now(),
             creations: Creations::default(),
             admission: options.admission,
+            extensions: Extensions::default(),
             controllers: options.controllers,
             authenticator: Authenticator::new(&admin_token, signer),
             admin_token,

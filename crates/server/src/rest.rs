@@ -1,6 +1,7 @@
 //! The verbs, for every kind alike.
 
 mod apply;
+mod ask;
 mod create;
 mod delete;
 mod eviction;
@@ -29,8 +30,10 @@ pub(crate) use apply::apply_status;
 pub(crate) use create::{create_at_start, import, set_at_start};
 pub(crate) use delete::delete_for_server;
 pub(crate) use operation::Operation;
+use operation::RequestPart;
 
 use crate::body::Body;
+use crate::extension::RequestNotes;
 use crate::negotiate::{self, Form};
 use crate::query::{ListOptions, Query};
 use crate::registry::{Resource, Sub, Subresource};
@@ -56,6 +59,8 @@ pub(crate) struct Call {
     pub(crate) body: Bytes,
     /// What stands for the body if the caller is in this process.
     pub(crate) given: Option<Doc>,
+    /// The deadline, and what extensions leave for the answer.
+    pub(crate) notes: Arc<RequestNotes>,
 }
 
 /// The document of a request from this process: an extension of a request whose body is empty and
@@ -70,7 +75,13 @@ pub(crate) async fn handle(call: Call) -> Result<Response<Body>, Status> {
     if let Some(work) = follow_up {
         call.server.follow_up(work).await;
     }
-    answer
+    let warnings = call.notes.take_warnings();
+    if warnings.is_empty() {
+        return answer;
+    }
+    let mut response = answer.unwrap_or_else(|status| respond::status(&status));
+    respond::warn(&mut response, &warnings);
+    Ok(response)
 }
 
 async fn dispatch(call: &Call) -> Result<Response<Body>, Status> {
@@ -205,6 +216,10 @@ impl Call {
             name: &self.path.name,
             subresource: &self.path.subresource,
             user: &self.user,
+            request: Some(RequestPart {
+                query: &self.query,
+                notes: &self.notes,
+            }),
         }
     }
 

@@ -17,6 +17,7 @@ use crate::allocate::Allocator;
 use crate::audit::Audit;
 use crate::body::BodyIntake;
 use crate::definitions::Definitions;
+use crate::extension::Extensions;
 use crate::flow::Flow;
 use crate::metrics::Metrics;
 use crate::openapi::OpenApi;
@@ -48,6 +49,8 @@ pub(crate) struct Inner {
     pub(crate) allocator: Allocator,
     /// The rules of admission that lean on controllers.
     pub(crate) admission: Admission,
+    /// Admission that users extend: webhooks and policies.
+    pub(crate) extensions: Extensions,
     /// The controllers that run beside the server, if that is known.
     pub(crate) controllers: RunningControllers,
     /// Who is who.

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use http::HeaderMap;
 use http::request::Parts;
-use windlass_core::{Doc, MicroTime, Object, doc};
+use windlass_core::{Doc, MicroTime, Object, Str, doc};
 
 use crate::peer::Peer;
 use crate::request::{Target, Verb};
@@ -55,6 +55,8 @@ pub(super) struct Record {
     status: Option<Doc>,
     received: MicroTime,
     decision: Option<(&'static str, &'static str)>,
+    /// Those of admission extensions.
+    annotations: Vec<(String, String)>,
     has_ended: bool,
 }
 
@@ -102,6 +104,7 @@ impl Record {
             status: None,
             received,
             decision: None,
+            annotations: Vec::new(),
             has_ended: false,
         }
     }
@@ -122,6 +125,23 @@ impl Record {
             true => ("allow", "RBAC: allowed by a role"),
             false => ("forbid", ""),
         });
+    }
+
+    pub(super) fn annotate(&mut self, annotations: Vec<(String, String)>) {
+        self.annotations.extend(annotations);
+    }
+
+    fn all_annotations(&self) -> Vec<(Str, Doc)> {
+        let own = self.annotations.iter();
+        let own = own.map(|(key, value)| (Str::new(key), Doc::from(value)));
+        let decision = self.decision.into_iter().flat_map(|(decision, reason)| {
+            [
+                ("authorization.k8s.io/decision", decision),
+                ("authorization.k8s.io/reason", reason),
+            ]
+        });
+        let decision = decision.map(|(key, value)| (Str::new(key), Doc::from(value)));
+        decision.chain(own).collect()
     }
 
     pub(super) fn set_panic(&mut self) {
@@ -206,12 +226,9 @@ impl Record {
             Doc::from(self.received.to_string()),
         ));
         fields.push(("stageTimestamp".into(), Doc::from(now.to_string())));
-        if let Some((decision, reason)) = self.decision {
-            let annotations = doc!({
-                "authorization.k8s.io/decision": decision,
-                "authorization.k8s.io/reason": reason
-            });
-            fields.push(("annotations".into(), annotations));
+        let annotations = self.all_annotations();
+        if !annotations.is_empty() {
+            fields.push(("annotations".into(), Object::new(annotations).into()));
         }
         let mut line = Doc::from(Object::new(fields)).to_json();
         line.push(b'\n');

@@ -229,6 +229,7 @@ impl Configuration {
             dry_run: self.dry_run,
             author: self.author.clone(),
             measure: Measure::Any,
+            shown: None,
         }
     }
 

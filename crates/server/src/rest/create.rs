@@ -53,6 +53,7 @@ pub(super) async fn create(call: &Call) -> Result<Response<Body>, Status> {
         dry_run: options.dry_run,
         author: Author::of(call, &options.manager),
         measure: Measure::of_create(call),
+        shown: None,
     };
     let proposal = Proposal::Change(object);
     let created = write.create(&proposal, &mut warnings).await?;
@@ -226,11 +227,13 @@ pub(crate) async fn set_at_start(
             name: object.meta().name(),
             subresource: "",
             user: &User::server(),
+            request: None,
         },
         part: Part::First,
         dry_run: false,
         author: Author::at_start(server, resource),
         measure: Measure::Any,
+        shown: None,
     };
     let key = write.operation.key();
     let object = write.decide_new(Proposal::Change(object.clone()), None)?;

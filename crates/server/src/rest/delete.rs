@@ -4,23 +4,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Response, StatusCode};
-use windlass_core::{Doc, GroupResource, Object, Time, doc};
-use windlass_store::{Change, Entry, Outcome};
+use windlass_core::{Doc, GroupResource, Key, Object, Time, doc};
+use windlass_store::{Change, Entry, Outcome, WriteError};
 
 use super::operation::Operation;
 use super::write::{Part, Step};
-use super::{Call, list, object};
+use super::{Call, ask, list, object};
 use crate::body::Body;
 use crate::negotiate::{self, Content};
 use crate::query;
 use crate::registry::{GarbagePolicy, Resource};
 use crate::respond;
 use crate::server::Server;
-use crate::storage;
+use crate::storage::{self, Decided, Unsettled};
 use windlass_access::User;
 use windlass_rules::field::{FieldErrors, FieldPath};
 use windlass_rules::status::{self, Status};
 
+/// How often a deletion is decided again because another write came first, as for other writes.
+const CONFLICT_RETRIES: usize = 5;
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
 
@@ -32,6 +34,10 @@ pub(super) struct DeleteOptions {
     pub(super) revision: Option<String>,
     pub(super) propagation: Option<Propagation>,
     pub(super) dry_run: bool,
+    /// The options as admission extensions see them.
+    pub(super) shown: Doc,
+    /// True for one of many.
+    pub(super) is_many: bool,
 }
 
 /// What happens to the dependents of a deleted object.
@@ -68,7 +74,10 @@ pub(super) async fn delete(call: &Call) -> Result<Response<Body>, Status> {
 }
 
 pub(super) async fn delete_collection(call: &Call) -> Result<Response<Body>, Status> {
-    let options = read_options(call)?;
+    let options = DeleteOptions {
+        is_many: true,
+        ..read_options(call)?
+    };
     let list_options = call.query.list_options()?;
     let filter = super::selection(call, &list_options)?;
     list::wait_for(call, &list_options.revision).await?;
@@ -118,6 +127,7 @@ pub(crate) async fn delete_for_server(
         name: entry.key.name(),
         subresource: "",
         user: &User::server(),
+        request: None,
     };
     let options = DeleteOptions {
         uid: Some(entry.doc().meta().uid_str().to_owned()),
@@ -152,12 +162,18 @@ pub(super) async fn delete_one(
     };
     if options.dry_run {
         let entry = storage.get(&resource.shelf, &key);
-        return match decide(entry.as_ref())? {
+        let decided = decide(entry.as_ref())?;
+        ask_about(operation, &decided.1, options).await?;
+        return match decided {
             (Change::Put { doc, .. }, _) => Ok(Deleted::Lingers(resource.view(&doc))),
             (_, last) => Ok(Deleted::Gone(ended(resource, last, now))),
         };
     }
-    let outcome = storage.settle((&resource.shelf, &key), decide).await;
+    let object = (&resource.shelf, &key);
+    let outcome = match operation.has_extensions() {
+        false => storage.settle(object, decide).await,
+        true => settle_asked(operation, options, object, &decide).await?,
+    };
     let modified = || Status::modified(&operation.group_resource(), operation.name);
     let (outcome, last) = outcome.map_err(|error| storage::unsettled(error, modified))?;
     match outcome {
@@ -168,6 +184,38 @@ pub(super) async fn delete_one(
             None => Err(operation.not_found()),
         },
     }
+}
+
+/// Deletes an object about which extensions are asked. They are asked again if another write comes
+/// first.
+async fn settle_asked(
+    operation: &Operation<'_>,
+    options: &DeleteOptions,
+    (shelf, key): (&windlass_store::Resource, &Key),
+    decide: &(dyn Fn(Option<&Arc<Entry>>) -> Result<(Change, Doc), Status> + Sync),
+) -> Result<Result<(Outcome, Doc), WriteError<Unsettled>>, Status> {
+    let storage = operation.storage();
+    let mut tries_left = CONFLICT_RETRIES;
+    loop {
+        let latest = storage.latest(shelf, key);
+        let decided = decide(latest.as_ref())?;
+        ask_about(operation, &decided.1, options).await?;
+        let decided = Decided::new(latest.as_ref(), Ok(decided));
+        match storage.settle_once(decided, (shelf, key)).await {
+            Err(WriteError::Refused(Unsettled::Conflict)) if tries_left > 0 => tries_left -= 1,
+            outcome => return Ok(outcome),
+        }
+    }
+}
+
+/// Asks extensions about a deletion, unless it is under way already.
+async fn ask_about(
+    operation: &Operation<'_>,
+    object: &Doc,
+    options: &DeleteOptions,
+) -> Result<(), Status> {
+    let how = (options.is_many, options.dry_run);
+    ask::about_deletion(operation, object, &options.shown, how).await
 }
 
 /// The last state as the answer shows it: what ends gracefully is marked even when it goes at
@@ -347,6 +395,7 @@ fn read_options(call: &Call) -> Result<DeleteOptions, Status> {
     };
     let mut options = options_in(&body, &mut errors);
     options.dry_run |= call.query.dry_run(&mut errors);
+    options.shown = ask::delete_options(call, &body);
     if errors.is_empty() {
         return Ok(options);
     }
@@ -366,6 +415,8 @@ pub(super) fn options_in(body: &Doc, errors: &mut FieldErrors) -> DeleteOptions 
         revision: text("/preconditions/resourceVersion"),
         propagation: propagation(body, errors),
         dry_run: !in_body.is_empty(),
+        shown: Doc::NULL,
+        is_many: false,
     };
     query::check_dry_run(in_body.to_vec(), errors);
     options

@@ -2,7 +2,9 @@
 
 use http::header;
 use windlass_atlas::Atlas;
-use windlass_atlas::apply::{AtlasSchema, Deduced, FieldSet, Merging, Write};
+use windlass_atlas::apply::{
+    AtlasSchema, Deduced, FieldSet, Merging, ScalePaths, Write, scale_entries,
+};
 use windlass_core::{Doc, Time};
 
 use super::Call;
@@ -134,6 +136,18 @@ fn ignored(resource: &Resource, part: Part) -> FieldSet {
         }
         Part::Status => FieldSet::of_fields(resource.hooks.status_resets()),
         _ => FieldSet::new(),
+    }
+}
+
+/// Says what is wrong with managed fields that an extension has changed.
+pub(super) fn check_readable(entries: &Doc) -> Result<(), String> {
+    let nothing = ScalePaths {
+        api_version: "",
+        replicas: &[],
+    };
+    match scale_entries(entries.items(), &nothing) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(error.to_string()),
     }
 }
 

@@ -8,6 +8,8 @@ use windlass_core::{Doc, GroupResource, Key};
 
 use crate::admission;
 use crate::allocate::Turn;
+use crate::extension::RequestNotes;
+use crate::query::Query;
 use crate::registry::Resource;
 use crate::server::Server;
 use crate::storage::{self, Storage};
@@ -26,6 +28,16 @@ pub(crate) struct Operation<'a> {
     /// The part of the object; empty for the object itself.
     pub(crate) subresource: &'a str,
     pub(crate) user: &'a User,
+    /// The request behind it; absent if the server acts on its own, which no extension is asked
+    /// about.
+    pub(crate) request: Option<RequestPart<'a>>,
+}
+
+/// The part of a request that extensions are told.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RequestPart<'a> {
+    pub(crate) query: &'a Query,
+    pub(crate) notes: &'a RequestNotes,
 }
 
 impl<'a> Operation<'a> {
@@ -53,6 +65,12 @@ impl<'a> Operation<'a> {
 
     pub(super) fn not_found(&self) -> Status {
         Status::not_found(&self.group_resource(), self.name)
+    }
+
+    /// Returns true if extensions may have to be asked.
+    pub(super) fn has_extensions(&self) -> bool {
+        let inner = self.server.inner();
+        self.request.is_some() && !inner.extensions.is_idle(&inner.storage)
     }
 
     /// Waits until it may be decided what addresses the object gets, if it gets any.

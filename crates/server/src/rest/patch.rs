@@ -68,6 +68,7 @@ pub(super) async fn patch(call: &Call, part: Part) -> Result<Response<Body>, Sta
         dry_run: patch.dry_run,
         author: patch.author.clone(),
         measure: Measure::Any,
+        shown: None,
     };
     let object = write.change(propose).await?;
     let mut response = call.answer(StatusCode::OK, &object)?;

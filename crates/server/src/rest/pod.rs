@@ -66,6 +66,7 @@ pub(super) fn unattributed(operation: Operation<'_>, dry_run: bool) -> Write<'_>
         dry_run,
         author: Author::nobody(operation.server),
         measure: Measure::Any,
+        shown: None,
     }
 }
 

@@ -7,7 +7,7 @@ use windlass_core::{Doc, Gvk, LabelSelector, Selector, doc};
 
 use super::fields::{self, Author};
 use super::size::Measure;
-use super::write::{Part, Proposal, Write};
+use super::write::{Part, Proposal, Shown, Write};
 use super::{Call, apply, object, patch};
 use crate::body::Body;
 use crate::respond;
@@ -85,6 +85,24 @@ fn write<'a>(call: &'a Call, dry_run: bool, author: &Author) -> Write<'a> {
         dry_run,
         author: author.clone(),
         measure: Measure::Any,
+        shown: Some(call),
+    }
+}
+
+/// Extensions see the scale.
+impl Shown for Call {
+    fn kind(&self) -> Gvk {
+        SCALE
+    }
+
+    fn show(&self, object: &Doc) -> Doc {
+        scale_of(self, object)
+    }
+
+    fn put_back(&self, object: &Doc, shown: &Doc) -> Doc {
+        let pointer = scale_paths(self).map_or("/spec/replicas", |scale| &scale.spec_replicas);
+        let replicas = shown.at("/spec/replicas").as_i64().unwrap_or(0);
+        object::put(object.clone(), pointer, replicas)
     }
 }
 

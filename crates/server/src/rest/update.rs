@@ -30,6 +30,7 @@ pub(super) async fn update(call: &Call, part: Part) -> Result<Response<Body>, St
         dry_run: options.dry_run,
         author: Author::of(call, &options.manager),
         measure: Measure::Any,
+        shown: None,
     };
     let propose = |_: &Doc| Ok(Proposal::Change(body.clone()));
     let outcome = write.change(propose).await;

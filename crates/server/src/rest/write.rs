@@ -8,6 +8,7 @@
 //! lock of the store. If another write comes first it is decided again, on the newest state, outside
 //! as well.
 
+mod asked;
 mod store;
 
 use std::sync::Arc;
@@ -23,6 +24,7 @@ use crate::admission::{self, Charged, Charging};
 use crate::allocate::Turn;
 use crate::storage::Decided;
 use crate::work;
+pub(super) use asked::Shown;
 use store::change_of;
 use windlass_rules::status::Status;
 
@@ -39,8 +41,11 @@ pub(super) enum Step {
     Default,
     /// Notes in the managed fields who sets what. What the server adds later belongs to nobody.
     NoteAuthor,
-    /// Fills in what follows from other objects, or refuses because of them: mutating admission.
+    /// Fills in what follows from other objects, or refuses because of them: the built-in plug-ins of
+    /// mutating admission.
     Admit,
+    /// Asks mutating policies and webhooks. Waits for them.
+    Mutate,
     /// Compares the uid and the revision that the client wants with those of the object.
     CheckPreconditions,
     /// Sets what only the server sets, and puts back what this part may not change.
@@ -55,6 +60,8 @@ pub(super) enum Step {
     Allocate,
     /// Refuses an object of more than 1.5 MiB.
     CheckSize,
+    /// Asks validating policies and webhooks about the state as it would be stored. Waits for them.
+    AskValidators,
     /// Charges the quotas of the namespace. What is charged for is refused for no other reason.
     ChargeQuota,
     /// Compares revisions under the lock of the store, and writes.
@@ -66,11 +73,12 @@ pub(super) enum Step {
 
 impl Step {
     /// All steps, in their order.
-    pub(super) const ORDER: [Self; 14] = [
+    pub(super) const ORDER: [Self; 16] = [
         Self::Decode,
         Self::Default,
         Self::NoteAuthor,
         Self::Admit,
+        Self::Mutate,
         Self::CheckPreconditions,
         Self::Prepare,
         Self::Canonicalize,
@@ -78,6 +86,7 @@ impl Step {
         Self::Validate,
         Self::Allocate,
         Self::CheckSize,
+        Self::AskValidators,
         Self::ChargeQuota,
         Self::Store,
         Self::FollowUp,
@@ -118,16 +127,27 @@ impl Part {
             Self::First => &[
                 Decode,
                 Admit,
+                Mutate,
                 CheckPreconditions,
                 CheckGrants,
                 Allocate,
+                AskValidators,
                 ChargeQuota,
                 FollowUp,
             ],
             Self::Status | Self::Only(_) => &[CheckGrants, Allocate, ChargeQuota],
             Self::Counted(_) => &[CheckGrants, Allocate],
             Self::Finalize => &[Admit, CheckGrants, Allocate, ChargeQuota],
-            Self::Whole => &[NoteAuthor, Admit, CheckGrants, Allocate, ChargeQuota],
+            // Extensions are asked about the binding or the eviction.
+            Self::Whole => &[
+                NoteAuthor,
+                Admit,
+                Mutate,
+                CheckGrants,
+                Allocate,
+                AskValidators,
+                ChargeQuota,
+            ],
             // A mark makes an object larger by some hundred bytes. What is too large must not be
             // impossible to delete.
             Self::Deletion => &[
@@ -179,6 +199,8 @@ pub(super) struct Write<'a> {
     pub(super) dry_run: bool,
     pub(super) author: Author,
     pub(super) measure: Measure,
+    /// What extensions see, if it is not the stored object.
+    pub(super) shown: Option<&'a dyn Shown>,
 }
 
 /// A state on its way to the store.
@@ -211,9 +233,21 @@ impl Write<'_> {
         let attempts = if is_generated { NAME_ATTEMPTS } else { 1 };
         let mut taken = String::new();
         admission::wait(&self.operation.admission(), proposed).await;
-        let turn = self.turn().await;
+        let panel = self.panel(proposed);
+        let mut turn = match panel.is_empty() {
+            true => self.turn().await,
+            false => None,
+        };
         for _ in 0..attempts {
-            let object = self.decide_new(proposal.clone(), turn.as_ref())?;
+            let object = if panel.is_empty() {
+                self.decide_new(proposal.clone(), turn.as_ref())?
+            } else {
+                drop(turn.take());
+                let propose = || Ok(proposal.clone());
+                let (decision, held) = self.decide_asked(&panel, &propose, None).await?;
+                turn = held;
+                decision.into_object()
+            };
             let charged = self.charge(&object, None).await?;
             let outcome = self.insert(&object).await;
             // After any other error the object may be there.
@@ -247,8 +281,12 @@ impl Write<'_> {
     /// Writes what `propose` makes of the present object.
     pub(super) async fn change(
         &self,
-        propose: impl Fn(&Doc) -> Result<Proposal, Status>,
+        propose: impl Fn(&Doc) -> Result<Proposal, Status> + Sync,
     ) -> Result<Doc, Status> {
+        let panel = self.panel(&Doc::NULL);
+        if !panel.is_empty() {
+            return self.change_asked(&panel, &propose).await;
+        }
         let (resource, key) = (self.operation.resource, self.operation.key());
         let store = self.operation.storage();
         let turn = self.turn().await;
@@ -267,9 +305,7 @@ impl Write<'_> {
             Decision::Remove(_) => Charged::default(),
         };
         if self.dry_run {
-            return Ok(match decision {
-                Decision::Put(object) | Decision::Remove(object) => object,
-            });
+            return Ok(decision.into_object());
         }
         let first = Decided::new(Some(&seen), Ok(change_of(resource, decision)));
         let again = |current: Option<&Arc<Entry>>| match current {
@@ -290,9 +326,7 @@ impl Write<'_> {
         proposal: Proposal,
         turn: Option<&Turn<'_>>,
     ) -> Result<Doc, Status> {
-        let (Decision::Put(object) | Decision::Remove(object)) =
-            self.decide(proposal, None, turn)?;
-        Ok(object)
+        Ok(self.decide(proposal, None, turn)?.into_object())
     }
 
     /// What becomes of an object for which somebody proposes another state.
@@ -303,24 +337,19 @@ impl Write<'_> {
         turn: Option<&Turn<'_>>,
     ) -> Result<Decision, Status> {
         windlass_store::debug_assert_not_deciding("validation");
-        let (proposed, is_attributed) = match proposal {
-            Proposal::Change(proposed) => (proposed, false),
-            Proposal::Attributed(proposed) => (proposed, true),
-        };
-        let mut draft = Draft {
-            object: proposed.clone(),
-            proposed,
-            old,
-            is_attributed,
-        };
+        let mut draft = Draft::new(proposal, old);
         for step in self.part.steps() {
             draft.object = self.take(step, &draft, turn)?;
             work::check()?;
         }
-        Ok(match self.removes(&draft) {
+        Ok(self.decision(draft))
+    }
+
+    fn decision(&self, draft: Draft<'_>) -> Decision {
+        match self.removes(&draft) {
             true => Decision::Remove(draft.object),
             false => Decision::Put(draft.object),
-        })
+        }
     }
 
     /// The object after a step of the decision.
@@ -362,6 +391,8 @@ impl Write<'_> {
             (Step::CheckSize, _) => size::checked(resource, object, draft.growth()),
             // These come before and after a decision.
             (Step::Decode | Step::ChargeQuota | Step::Store | Step::FollowUp, _) => Ok(object),
+            // Nobody has to be asked, or `asked.rs` asks.
+            (Step::Mutate | Step::AskValidators, _) => Ok(object),
         }
     }
 
@@ -396,7 +427,29 @@ impl Write<'_> {
     }
 }
 
-impl Draft<'_> {
+impl Decision {
+    /// The object, stored or not.
+    fn into_object(self) -> Doc {
+        match self {
+            Self::Put(object) | Self::Remove(object) => object,
+        }
+    }
+}
+
+impl<'a> Draft<'a> {
+    fn new(proposal: Proposal, old: Option<&'a Doc>) -> Self {
+        let (proposed, is_attributed) = match proposal {
+            Proposal::Change(proposed) => (proposed, false),
+            Proposal::Attributed(proposed) => (proposed, true),
+        };
+        Self {
+            object: proposed.clone(),
+            proposed,
+            old,
+            is_attributed,
+        }
+    }
+
     fn growth(&self) -> Growth {
         match self.old.is_some() && self.is_attributed {
             true => Growth::Applied,

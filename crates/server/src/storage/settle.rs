@@ -79,6 +79,16 @@ impl Storage {
         self.settle((shelf, key), decide).await
     }
 
+    /// Makes a decision come true that was made on the newest state; the writer decides again after
+    /// a conflict.
+    pub(crate) async fn settle_once<T>(
+        &self,
+        decided: Decided<T>,
+        object: (&Shelf, &Key),
+    ) -> Result<(Outcome, T), WriteError<Unsettled>> {
+        self.attempt(object, decided, None).await
+    }
+
     /// Makes a decision come true, if it was made on the newest state.
     async fn attempt<T>(
         &self,
