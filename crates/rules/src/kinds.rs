@@ -33,6 +33,7 @@ mod resource_quota;
 mod service;
 mod signing;
 mod storage;
+mod webhooks;
 mod workload;
 
 pub use apps::{DaemonSets, Deployments, ReplicaSets, ReplicationControllers, StatefulSets};
@@ -62,4 +63,5 @@ pub use registration::ApiServices;
 pub use resource_quota::ResourceQuotas;
 pub use signing::SigningRequests;
 pub use storage::{Attachments, Claims, CsiDrivers, StorageClasses, Volumes};
+pub use webhooks::{MutatingWebhooks, ValidatingWebhooks, validate_review_versions};
 pub use workload::PodTemplates;

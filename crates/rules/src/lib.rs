@@ -26,12 +26,14 @@
 //! Deliberately absent: the store, HTTP, waiting. Rules that look at other objects ask a
 //! [`reader::Reader`].
 
+pub mod client_config;
 pub mod edit;
 pub mod field;
 pub mod hooks;
 pub mod json_path;
 pub mod kinds;
 pub mod labels;
+pub mod match_conditions;
 pub mod reader;
 pub mod status;
 pub mod table;

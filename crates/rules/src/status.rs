@@ -16,6 +16,8 @@ pub struct Status {
     details: Option<Box<Details>>,
     /// A token to go on listing with, when a list expired under the client.
     next: Option<String>,
+    /// The object itself, if somebody else has made it.
+    given: Option<Box<Doc>>,
 }
 
 /// The machine-readable part of a refusal.
@@ -37,6 +39,7 @@ impl Status {
             message: message.into(),
             details: None,
             next: None,
+            given: None,
         }
     }
 
@@ -60,7 +63,10 @@ impl Status {
     /// The machine-readable reason, such as `NotFound`.
     #[must_use]
     pub fn reason(&self) -> &str {
-        self.reason
+        match &self.given {
+            Some(given) => given.str_at("/reason"),
+            None => self.reason,
+        }
     }
 
     /// The sentence for people.
@@ -78,6 +84,9 @@ impl Status {
     /// The object as it goes over the wire.
     #[must_use]
     pub fn to_doc(&self) -> Doc {
+        if let Some(given) = &self.given {
+            return (**given).clone();
+        }
         let metadata = match &self.next {
             Some(token) => doc!({ "continue": token }),
             None => Doc::empty_object(),
@@ -97,6 +106,29 @@ impl Status {
             fields.push(("details".into(), details.to_doc()));
         }
         Object::new(fields).into()
+    }
+
+    /// A refusal that somebody outside of the server has made: its reason and details are passed on.
+    #[must_use]
+    pub fn given(code: u16, message: String, reason: &str, details: &Doc) -> Self {
+        let mut fields = vec![
+            ("kind".into(), "Status".into()),
+            ("apiVersion".into(), "v1".into()),
+            ("metadata".into(), Doc::empty_object()),
+            ("status".into(), "Failure".into()),
+            ("message".into(), Doc::from(&message)),
+            ("code".into(), Doc::from(u64::from(code))),
+        ];
+        if !reason.is_empty() {
+            fields.push(("reason".into(), reason.into()));
+        }
+        if !details.is_null() {
+            fields.push(("details".into(), details.clone()));
+        }
+        Self {
+            given: Some(Box::new(Object::new(fields).into())),
+            ..Self::new(code, "", message)
+        }
     }
 
     /// 400 with a sentence.

@@ -510,12 +510,14 @@ fn extensions() -> Vec<Resource> {
             "MutatingWebhookConfiguration",
             "mutatingwebhookconfigurations",
         )
+        .hooks(kinds::MutatingWebhooks)
         .configures(AdmissionConfiguration::Webhooks)
         .columns(table::WEBHOOKS),
         admission(
             "ValidatingWebhookConfiguration",
             "validatingwebhookconfigurations",
         )
+        .hooks(kinds::ValidatingWebhooks)
         .configures(AdmissionConfiguration::Webhooks)
         .columns(table::WEBHOOKS),
         admission("ValidatingAdmissionPolicy", "validatingadmissionpolicies").status(),

@@ -24,6 +24,7 @@
 mod compiled;
 mod notes;
 mod versioned;
+mod webhook;
 
 use std::fmt;
 use std::future::Future;
@@ -40,9 +41,11 @@ pub(crate) use compiled::Compiled;
 pub(crate) use notes::RequestNotes;
 pub(crate) use versioned::Versioned;
 
+use crate::callout::Callouts;
 use crate::metrics::Metrics;
 use crate::registry::{Resource, Table};
 use crate::storage::Storage;
+use webhook::Webhooks;
 
 /// A question to an extension, which may take its time.
 pub(crate) type Asked<'a, T> = Pin<Box<dyn Future<Output = Result<T, Status>> + Send + 'a>>;
@@ -94,6 +97,7 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) table: &'a Table,
     pub(crate) env: &'a Env,
     pub(crate) metrics: &'a Metrics,
+    pub(crate) callouts: &'a Callouts,
     /// The deadline of the request, and what its answer and the audit log are told.
     pub(crate) notes: &'a RequestNotes,
     /// Reads a changed object as its kind: wrong types are refused, unknown fields dropped.
@@ -128,20 +132,34 @@ pub(crate) struct Mutating<'a> {
 pub(crate) type Panel = Vec<Arc<dyn Extension>>;
 
 /// All extensions of a server.
-#[derive(Debug, Default)]
-pub(crate) struct Extensions {}
+#[derive(Debug)]
+pub(crate) struct Extensions {
+    webhooks: Compiled<Webhooks, 2>,
+}
+
+impl Default for Extensions {
+    fn default() -> Self {
+        Self {
+            webhooks: webhook::compiled(),
+        }
+    }
+}
 
 impl Extensions {
     /// Returns true if nothing is configured: the check that every write pays for.
     pub(crate) fn is_idle(&self, storage: &Storage) -> bool {
-        let _ = storage;
-        true
+        self.webhooks.current(storage).is_none()
     }
 
     /// The extensions that have to be asked about a request; empty if there are none.
     pub(crate) fn panel(&self, storage: &Storage, request: &Attributes<'_>) -> Panel {
-        let _ = (storage, request);
-        Panel::new()
+        let webhooks = self
+            .webhooks
+            .current(storage)
+            .map(|it| it as Arc<dyn Extension>);
+        let all = [webhooks].into_iter().flatten();
+        all.filter(|extension| extension.concerns(request))
+            .collect()
     }
 }
 

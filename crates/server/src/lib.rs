@@ -37,6 +37,7 @@ mod allocate;
 mod audit;
 mod body;
 mod bootstrap;
+mod callout;
 mod certs;
 mod compress;
 mod crd;
@@ -78,6 +79,7 @@ mod work;
 
 pub use audit::AuditOptions;
 pub use body::Body;
+pub use callout::ServiceResolver;
 pub use certs::{CertificateError, Certificates, Identity};
 pub use dispatch::InProcess;
 pub use in_process::DocService;

@@ -1,6 +1,7 @@
 //! What is counted, under the names that upstream has for it.
 
 mod connections;
+mod webhooks;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use parking_lot::Mutex;
 use crate::request::{ResourcePath, Target, Verb};
 
 pub(crate) use connections::{ConnectionMetrics, EndReason, ShedReason};
+pub(crate) use webhooks::{WEBHOOK_DURATIONS, WebhookCall, WebhookDurations, WebhookMetrics};
 
 /// Upper bounds of the durations that are told apart, in seconds: upstream's.
 pub(crate) const DURATIONS: [f64; 23] = [
@@ -30,6 +32,8 @@ pub(crate) struct Metrics {
     pub(crate) watches: Mutex<BTreeMap<Labels, Arc<WatchCount>>>,
     /// Connections of the sockets.
     pub(crate) connections: Arc<ConnectionMetrics>,
+    /// Calls of webhooks.
+    pub(crate) webhooks: WebhookMetrics,
 }
 
 /// What tells sorts of requests apart.

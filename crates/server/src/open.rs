@@ -16,6 +16,7 @@ use windlass_store::{Durability, EncryptionKeys, OpenError, Store, StoreOptions}
 use crate::allocate::Allocator;
 use crate::audit::{Audit, AuditOptions};
 use crate::body::BodyIntake;
+use crate::callout::Callouts;
 use crate::definitions::Definitions;
 use crate::extension::Extensions;
 use crate::flow::Flow;
@@ -232,6 +233,7 @@ impl Server {
             started: env.now(),
             creations: Creations::default(),
             admission: options.admission,
+            callouts: Callouts::default(),
             extensions: Extensions::default(),
             controllers: options.controllers,
             authenticator: Authenticator::new(&admin_token, signer),

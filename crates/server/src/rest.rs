@@ -115,7 +115,7 @@ async fn dispatch(call: &Call) -> Result<Response<Body>, Status> {
 async fn subresource(call: &Call, verb: Verb) -> Result<Response<Body>, Status> {
     let Some(sub) = call.resource.subresource(&call.path.subresource) else {
         return Err(match pod::is_connection(call) {
-            true => pod::connect(call),
+            true => pod::connect(call).await,
             false => Status::no_such_path(),
         });
     };
@@ -129,7 +129,7 @@ async fn subresource(call: &Call, verb: Verb) -> Result<Response<Body>, Status> 
         (Sub::Scale, _) => scale::patch(call).await,
         (Sub::Binding, _) => pod::bind(call).await,
         (Sub::Eviction, _) => eviction::evict(call).await,
-        (Sub::Token, _) => token::create(call),
+        (Sub::Token, _) => token::create(call).await,
         (Sub::Log, _) => pod::log(call),
         (_, Verb::Get) => get(call).await,
         (sort, Verb::Update) => update::update(call, part(sort)).await,

@@ -16,6 +16,7 @@ use crate::admission::Admission;
 use crate::allocate::Allocator;
 use crate::audit::Audit;
 use crate::body::BodyIntake;
+use crate::callout::{Callouts, ServiceResolver};
 use crate::definitions::Definitions;
 use crate::extension::Extensions;
 use crate::flow::Flow;
@@ -49,6 +50,8 @@ pub(crate) struct Inner {
     pub(crate) allocator: Allocator,
     /// The rules of admission that lean on controllers.
     pub(crate) admission: Admission,
+    /// Calls to webhooks.
+    pub(crate) callouts: Callouts,
     /// Admission that users extend: webhooks and policies.
     pub(crate) extensions: Extensions,
     /// The controllers that run beside the server, if that is known.
@@ -103,6 +106,12 @@ impl Server {
         page: impl Fn(&[(String, String)]) -> String + Send + Sync + 'static,
     ) {
         self.0.pages.add(path, Arc::new(page));
+    }
+
+    /// Sets who finds the addresses of Services that webhooks are behind. Without one, the stored
+    /// endpoints of a Service are called.
+    pub fn set_service_resolver(&self, resolver: Arc<dyn ServiceResolver>) {
+        self.0.callouts.set_resolver(resolver);
     }
 
     /// Ends all watches and makes everything durable. Blocks until that is done.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use windlass_atlas::Atlas;
 use windlass_core::{Doc, Gvk};
 use windlass_rules::status::Status;
 
@@ -34,8 +35,10 @@ impl Versioned {
             }
             object => Ok(object.clone()),
         };
-        let object = convert(&review.object).await?;
-        let old = convert(&review.old).await?;
+        let object = convert(&review.object)
+            .await?
+            .map(|it| canonical(&kind, it));
+        let old = convert(&review.old).await?.map(|it| canonical(&kind, it));
         Ok(Self {
             row: Arc::clone(row),
             kind,
@@ -56,7 +59,7 @@ impl Versioned {
         let custom = self.row.custom_schema(&self.kind);
         let fitting = (review.surroundings.fit)(changed, &self.kind, custom);
         let fitting = fitting.map_err(Status::internal)?;
-        let is_changed = self.object.as_ref() != Some(&fitting);
+        let is_changed = self.object.as_ref() != Some(&canonical(&self.kind, fitting.clone()));
         let defaulted = match self.kind == self.row.gvk {
             true => self.row.hooks.default(fitting),
             false => fitting,
@@ -80,6 +83,14 @@ fn kind_in(attributes: &Attributes<'_>, row: &Resource) -> Gvk {
         Some(sub) => sub.gvk.clone(),
         None if attributes.subresource.is_empty() => row.gvk.clone(),
         None => attributes.kind.clone(),
+    }
+}
+
+/// An object with exactly the empty fields that upstream sends: patches lean on them.
+fn canonical(kind: &Gvk, object: Doc) -> Doc {
+    match Atlas::kind(kind) {
+        Some(kind) => windlass_atlas::canonical(kind, &object),
+        None => object,
     }
 }
 

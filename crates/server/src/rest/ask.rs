@@ -75,6 +75,7 @@ pub(super) fn surroundings<'a>(
         table,
         env: &inner.env,
         metrics: &inner.metrics,
+        callouts: &inner.callouts,
         notes: request.notes,
         fit,
     })

@@ -7,6 +7,7 @@ use http::{Response, StatusCode};
 use windlass_core::{Doc, Object, names};
 use windlass_store::{Change, Entry};
 
+use super::ask::Question;
 use super::fields::{self, Author};
 use super::operation::Operation;
 use super::size::Measure;
@@ -19,6 +20,7 @@ use crate::server::Server;
 use crate::storage::{self, write_failed};
 use crate::work;
 use windlass_access::User;
+use windlass_access::matching::OperationType;
 use windlass_rules::edit::edit;
 use windlass_rules::field::FieldErrors;
 use windlass_rules::status::Status;
@@ -41,6 +43,14 @@ pub(super) async fn create(call: &Call) -> Result<Response<Body>, Status> {
         Creation::Stored => {}
         Creation::Binding => return pod::bind_named(call, &object).await,
         Creation::Review(review) => {
+            let question = Question {
+                operation: call.operation(),
+                sort: OperationType::Create,
+                kind: call.resource.gvk.clone(),
+                object,
+                dry_run: options.dry_run,
+            };
+            let object = question.ask().await?;
             let answer = call.operation().reviewer().answer(review, &object)?;
             return call.answer(StatusCode::CREATED, &answer);
         }

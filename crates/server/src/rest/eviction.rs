@@ -7,13 +7,16 @@ use http::{Response, StatusCode};
 use windlass_core::{Condition, Doc, GroupKind, Gvk, LabelSelector, Selector, Time};
 use windlass_store::{Change, Entry};
 
+use super::ask::Question;
 use super::delete::{self, DeleteOptions};
+use super::operation::Operation;
 use super::write::Proposal;
 use super::{Call, object, pod};
 use crate::body::Body;
 use crate::object_size::put_checked;
 use crate::query::{self, FieldValidation};
 use crate::storage;
+use windlass_access::matching::OperationType;
 use windlass_rules::field::Cause;
 use windlass_rules::field::{FieldErrors, FieldPath};
 use windlass_rules::status::Status;
@@ -43,6 +46,16 @@ pub(super) async fn evict(call: &Call) -> Result<Response<Body>, Status> {
     }
     let given = eviction.at("/deleteOptions");
     check_given(call, given)?;
+    let dry_run = delete_options(call, given)?.dry_run;
+    let question = Question {
+        operation: call.operation(),
+        sort: OperationType::Create,
+        kind: EVICTION,
+        object: eviction,
+        dry_run,
+    };
+    let eviction = question.ask().await?;
+    let given = eviction.at("/deleteOptions");
     let mut tries_left = CONFLICT_RETRIES;
     loop {
         let pod = call.find()?;
@@ -154,7 +167,12 @@ async fn mark_and_delete(
         }
         options.uid = Some(marked.meta().uid_str().to_owned());
     }
-    delete::delete_one(&call.operation(), &options).await?;
+    // Extensions were asked about the eviction; upstream does not ask again.
+    let operation = Operation {
+        request: None,
+        ..call.operation()
+    };
+    delete::delete_one(&operation, &options).await?;
     Ok(pod::success(call))
 }
 

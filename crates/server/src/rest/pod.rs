@@ -1,8 +1,9 @@
 //! What only pods have: binding to a node, logs.
 
 use http::{Response, StatusCode};
-use windlass_core::{Doc, Gvk, Time, doc};
+use windlass_core::{Doc, Gvk, Object, Time, doc};
 
+use super::ask::Question;
 use super::fields::Author;
 use super::operation::Operation;
 use super::size::Measure;
@@ -10,6 +11,7 @@ use super::write::{Part, Proposal, Write};
 use super::{Call, object};
 use crate::body::Body;
 use crate::respond;
+use windlass_access::matching::OperationType;
 use windlass_rules::field::{FieldErrors, FieldPath};
 use windlass_rules::status::Status;
 
@@ -19,12 +21,28 @@ const BINDING: Gvk = Gvk::constant("", "v1", "Binding");
 pub(super) async fn bind(call: &Call) -> Result<Response<Body>, Status> {
     let options = call.query.write_options("CreateOptions")?;
     let binding = object::decode(call, &BINDING, options.validation, &mut Vec::new())?;
+    let binding = Question {
+        operation: call.operation(),
+        sort: OperationType::Create,
+        kind: BINDING,
+        object: binding,
+        dry_run: options.dry_run,
+    };
+    let binding = binding.ask().await?;
     assign(call, call.operation(), &binding, options.dry_run).await
 }
 
 /// Assigns the pod that a binding names to a node.
 pub(super) async fn bind_named(call: &Call, binding: &Doc) -> Result<Response<Body>, Status> {
     let options = call.query.write_options("CreateOptions")?;
+    let question = Question {
+        operation: call.operation(),
+        sort: OperationType::Create,
+        kind: BINDING,
+        object: binding.clone(),
+        dry_run: options.dry_run,
+    };
+    let binding = &question.ask().await?;
     let table = call.server.inner().registry.table();
     let pods = table
         .find("", "v1", "pods")
@@ -168,7 +186,10 @@ pub(super) fn is_connection(call: &Call) -> bool {
 }
 
 /// Why nobody reaches into a pod: nothing runs in it.
-pub(super) fn connect(call: &Call) -> Status {
+pub(super) async fn connect(call: &Call) -> Status {
+    if let Err(status) = ask_about_connection(call).await {
+        return status;
+    }
     let pod = match call.find() {
         Ok(pod) => pod,
         Err(status) => return status,
@@ -182,4 +203,65 @@ pub(super) fn connect(call: &Call) -> Status {
             "error dialing backend: node {node:?} only pretends, and no container runs on it"
         )),
     }
+}
+
+/// Asks extensions about a connection: they see its options.
+async fn ask_about_connection(call: &Call) -> Result<(), Status> {
+    let operation = call.operation();
+    if !operation.has_extensions() {
+        return Ok(());
+    }
+    let Some(kind) = connection_kind(&call.path.subresource) else {
+        return Ok(());
+    };
+    let question = Question {
+        operation,
+        sort: OperationType::Connect,
+        object: connection_options(call, &kind),
+        kind,
+        dry_run: false,
+    };
+    question.ask().await.map(drop)
+}
+
+/// The kind of the options of a connection.
+fn connection_kind(subresource: &str) -> Option<Gvk> {
+    Some(match subresource {
+        "attach" => Gvk::constant("", "v1", "PodAttachOptions"),
+        "exec" => Gvk::constant("", "v1", "PodExecOptions"),
+        "portforward" => Gvk::constant("", "v1", "PodPortForwardOptions"),
+        "proxy" => Gvk::constant("", "v1", "PodProxyOptions"),
+        _ => return None,
+    })
+}
+
+/// The options of a connection, which the query carries.
+fn connection_options(call: &Call, kind: &Gvk) -> Doc {
+    let mut options = Object::empty()
+        .with("kind", kind.kind().into())
+        .with("apiVersion", kind.api_version().into());
+    for key in ["stdin", "stdout", "stderr", "tty"] {
+        if call.query.flag(key) == Some(true) {
+            options = options.with(key, true.into());
+        }
+    }
+    for key in ["container", "path"] {
+        let value = call.query.get(key);
+        if !value.is_empty() {
+            options = options.with(key, value.into());
+        }
+    }
+    let command: Vec<Doc> = call.query.all("command").map(Doc::from).collect();
+    if !command.is_empty() {
+        options = options.with("command", command.into());
+    }
+    let ports = call.query.all("ports").flat_map(|ports| ports.split(','));
+    let ports: Vec<Doc> = ports
+        .filter_map(|port| port.parse::<i64>().ok())
+        .map(Doc::from)
+        .collect();
+    if !ports.is_empty() {
+        options = options.with("ports", ports.into());
+    }
+    options.into()
 }

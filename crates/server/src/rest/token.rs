@@ -3,8 +3,10 @@
 use http::{Response, StatusCode};
 use windlass_core::{Doc, Gvk};
 
+use super::ask::Question;
 use super::{Call, object};
 use crate::body::Body;
+use windlass_access::matching::OperationType;
 use windlass_access::token::{Claims, ISSUER};
 use windlass_rules::field::{FieldErrors, FieldPath};
 use windlass_rules::status::Status;
@@ -14,12 +16,20 @@ const SECONDS_DEFAULT: i64 = 3600;
 const SECONDS_MIN: i64 = 600;
 const SECONDS_MAX: i64 = 1 << 32;
 
-pub(super) fn create(call: &Call) -> Result<Response<Body>, Status> {
+pub(super) async fn create(call: &Call) -> Result<Response<Body>, Status> {
     let options = call.query.write_options("CreateOptions")?;
     let request = object::decode(call, &REQUEST, options.validation, &mut Vec::new())?;
     let operation = call.operation();
     crate::admission::token(&operation.admission(), operation.name, &request)?;
     let account = call.find()?;
+    let request = Question {
+        operation,
+        sort: OperationType::Create,
+        kind: REQUEST,
+        object: request,
+        dry_run: options.dry_run,
+    };
+    let request = request.ask().await?;
     let seconds = request
         .at("/spec/expirationSeconds")
         .as_i64()
