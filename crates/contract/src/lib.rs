@@ -29,6 +29,7 @@ mod reading;
 mod scope;
 mod server;
 mod watch;
+mod webhook;
 
 pub use answer::{Answer, Refusal};
 pub use edit::Edit;
@@ -38,3 +39,4 @@ pub use reading::{names, number, revision};
 pub use scope::{Forgotten, Scope, run_on_embedded, run_on_real};
 pub use server::{Server, embedded_kubeconfig, real_kubeconfig};
 pub use watch::{Event, Watch};
+pub use webhook::{Received, Reply, Webhook};

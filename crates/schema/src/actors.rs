@@ -11,7 +11,6 @@ use crate::needs::Actor;
 
 use Actor::{Clients, Controller, Nothing, Server, Where};
 
-const WEBHOOKS: Actor = Nothing("admission webhooks are not called yet");
 const POLICIES: Actor = Nothing("admission policies are not evaluated yet");
 const CONVERSION: Actor = Nothing("conversion webhooks are not called yet");
 const AGGREGATION: Actor = Nothing("requests are not passed on to other API servers yet");
@@ -55,7 +54,7 @@ const ACTORS: &[(&str, &str, Actor)] = &[
     (
         "admissionregistration.k8s.io",
         "mutatingwebhookconfigurations",
-        WEBHOOKS,
+        Server,
     ),
     (
         "admissionregistration.k8s.io",
@@ -70,7 +69,7 @@ const ACTORS: &[(&str, &str, Actor)] = &[
     (
         "admissionregistration.k8s.io",
         "validatingwebhookconfigurations",
-        WEBHOOKS,
+        Server,
     ),
     (
         "apiextensions.k8s.io",
@@ -230,13 +229,13 @@ mod tests {
         assert_eq!(
             warning(
                 &alone,
-                "validatingwebhookconfigurations",
-                &object("ValidatingWebhookConfiguration")
+                "servicecidrs",
+                &object("ServiceCIDR")
             )
             .as_deref(),
             Some(
-                "ValidatingWebhookConfiguration \"a\" is stored and has no effect: admission \
-                 webhooks are not called yet"
+                "ServiceCIDR \"a\" is stored and has no effect: Services get no addresses of it \
+                 yet"
             )
         );
         assert_eq!(warning(&alone, "configmaps", &object("ConfigMap")), None);

@@ -1,4 +1,4 @@
-//! Calls to webhooks over HTTPS, for admission and for conversion.
+//! Calls to webhooks over HTTPS.
 //!
 //! A [`ClientConfig`] says where a webhook is: at a URL, or behind a Service, whose endpoints a
 //! resolver finds. Clients are kept by configuration, so that connections are used again. Calls run
@@ -27,7 +27,6 @@ use windlass_core::Doc;
 use crate::storage::Storage;
 use connect::{Connector, Fault};
 pub use resolve::ServiceResolver;
-pub(crate) use verify::check_bundle;
 
 /// Clients that are kept: upstream's number. The one that was used longest ago goes.
 const CLIENTS_LIMIT: usize = 200;
@@ -66,11 +65,7 @@ pub(crate) struct CallAnswer {
 
 /// A call that failed, in the words of upstream's client.
 #[derive(Debug)]
-pub(crate) struct CallError {
-    pub(crate) message: String,
-    /// True if the webhook did not answer in time.
-    pub(crate) is_timeout: bool,
-}
+pub(crate) struct CallError(pub(crate) String);
 
 /// The clients of all webhooks of a server.
 #[derive(Default)]
@@ -192,23 +187,20 @@ impl Callouts {
         (agent, timeout): (&'static str, Duration),
     ) -> Result<CallAnswer, CallError> {
         let url = config.url(timeout);
-        let failed = |why: String, is_timeout| CallError {
-            message: format!("Post {url:?}: {why}"),
-            is_timeout,
-        };
-        let deadline_exceeded = || failed("context deadline exceeded".to_owned(), true);
+        let failed = |why: String| CallError(format!("Post {url:?}: {why}"));
+        let deadline_exceeded = || failed("context deadline exceeded".to_owned());
         if timeout.is_zero() {
             return Err(deadline_exceeded());
         }
         let call = self.call(config, storage, body, (agent, &url));
-        let (call, runtime) = call.map_err(|why| failed(why, false))?;
+        let (call, runtime) = call.map_err(failed)?;
         let task = runtime.spawn(async move { tokio::time::timeout(timeout, call).await });
         let _abort = AbortOnDrop(task.abort_handle());
         match task.await {
             Ok(Ok(Ok(answer))) => Ok(answer),
-            Ok(Ok(Err(why))) => Err(failed(why, false)),
+            Ok(Ok(Err(why))) => Err(failed(why)),
             Ok(Err(_)) => Err(deadline_exceeded()),
-            Err(_) => Err(failed("the call was ended".to_owned(), false)),
+            Err(_) => Err(failed("the call was ended".to_owned())),
         }
     }
 

@@ -1,6 +1,7 @@
 //! The page of figures, in the format of Prometheus.
 
 mod flow;
+mod webhooks;
 
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
@@ -27,6 +28,7 @@ pub(crate) fn page(server: &Server) -> String {
     page.watch_slots(inner.watches.counts());
     page.connections(&inner.metrics.connections);
     page.bodies(inner.bodies.stats());
+    webhooks::write(&mut page, &inner.metrics.webhooks);
     page.audit(&inner.audit);
     let stats = inner.storage.stats();
     page.storage(&stats);

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use windlass_core::{Doc, doc, names};
+use windlass_core::{Doc, names};
 
 use super::pod_terms::validate_selector;
 use crate::client_config;
@@ -27,12 +27,14 @@ const OPERATIONS: [&str; 5] = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
 const SIDE_EFFECTS: [&str; 4] = ["None", "NoneOnDryRun", "Some", "Unknown"];
 const NO_SIDE_EFFECTS: [&str; 2] = ["None", "NoneOnDryRun"];
 
-/// Rules that an object which broke them before may go on breaking.
+/// The rules that count: a change may keep what was wrong before.
 #[derive(Clone, Copy)]
-struct Tolerance<'a> {
-    /// Absent for a new object.
-    old: Option<&'a Doc>,
+struct Strictness {
     is_mutating: bool,
+    unique_names: bool,
+    no_side_effects: bool,
+    known_versions: bool,
+    conditions: bool,
 }
 
 impl Hooks for MutatingWebhooks {
@@ -41,19 +43,11 @@ impl Hooks for MutatingWebhooks {
     }
 
     fn validate_create(&self, configuration: &Doc, errors: &mut FieldErrors) {
-        let tolerance = Tolerance {
-            old: None,
-            is_mutating: true,
-        };
-        tolerance.validate(configuration, errors);
+        Strictness::of_create(true).validate(configuration, errors);
     }
 
     fn validate_update(&self, new: &Doc, old: &Doc, errors: &mut FieldErrors) {
-        let tolerance = Tolerance {
-            old: Some(old),
-            is_mutating: true,
-        };
-        tolerance.validate(new, errors);
+        Strictness::of_update(true, new, old).validate(new, errors);
     }
 }
 
@@ -63,19 +57,11 @@ impl Hooks for ValidatingWebhooks {
     }
 
     fn validate_create(&self, configuration: &Doc, errors: &mut FieldErrors) {
-        let tolerance = Tolerance {
-            old: None,
-            is_mutating: false,
-        };
-        tolerance.validate(configuration, errors);
+        Strictness::of_create(false).validate(configuration, errors);
     }
 
     fn validate_update(&self, new: &Doc, old: &Doc, errors: &mut FieldErrors) {
-        let tolerance = Tolerance {
-            old: Some(old),
-            is_mutating: false,
-        };
-        tolerance.validate(new, errors);
+        Strictness::of_update(false, new, old).validate(new, errors);
     }
 }
 
@@ -100,32 +86,57 @@ fn defaulted(configuration: &Doc, is_mutating: bool) -> Doc {
     })
 }
 
-impl Tolerance<'_> {
-    /// Returns true if a rule counts: for a new object, and where the old one kept it.
-    fn counts(&self, kept: impl Fn(&[Doc]) -> bool) -> bool {
-        self.old.is_none_or(|old| kept(old.at("/webhooks").items()))
+impl Strictness {
+    /// The rules for a new configuration.
+    fn of_create(is_mutating: bool) -> Self {
+        Self {
+            is_mutating,
+            unique_names: true,
+            no_side_effects: true,
+            known_versions: true,
+            conditions: true,
+        }
+    }
+
+    /// The rules for a change. Each is decided once: there may be many webhooks.
+    fn of_update(is_mutating: bool, new: &Doc, old: &Doc) -> Self {
+        let (new, old) = (new.at("/webhooks").items(), old.at("/webhooks").items());
+        let mut seen = HashSet::new();
+        let is_known = |version: &Doc| REVIEW_VERSIONS.iter().any(|known| *version == *known);
+        let has_known = |webhook: &Doc| {
+            let versions = webhook.at("/admissionReviewVersions").items();
+            versions.is_empty() || versions.iter().any(is_known)
+        };
+        let has_no_side_effects =
+            |webhook: &Doc| NO_SIDE_EFFECTS.contains(&webhook.str_at("/sideEffects"));
+        let conditions = |webhook: &Doc| webhook.at("/matchConditions").clone();
+        let mut pairs = old.iter().zip(new);
+        let same = old.len() == new.len() && pairs.all(|(a, b)| conditions(a) == conditions(b));
+        Self {
+            is_mutating,
+            unique_names: old.iter().all(|it| seen.insert(it.str_at("/name"))),
+            no_side_effects: old.iter().all(has_no_side_effects),
+            known_versions: old.iter().all(has_known),
+            conditions: !same,
+        }
     }
 
     fn validate(self, configuration: &Doc, errors: &mut FieldErrors) {
-        let webhooks = configuration.at("/webhooks").items();
-        let has_unique_names = self.counts(|old| {
-            let mut seen = HashSet::new();
-            old.iter()
-                .all(|webhook| seen.insert(webhook.str_at("/name")))
-        });
         let mut seen = HashSet::new();
-        for (index, webhook) in webhooks.iter().enumerate() {
+        for (index, webhook) in configuration.at("/webhooks").items().iter().enumerate() {
             let path = FieldPath::new("webhooks").index(index);
-            self.webhook(webhook, webhooks, &path, errors);
-            self.review_versions(webhook, &path.child("admissionReviewVersions"), errors);
+            self.webhook(webhook, &path, errors);
+            let versions = webhook.at("/admissionReviewVersions");
+            let at = path.child("admissionReviewVersions");
+            validate_review_versions(versions, self.known_versions, &at, errors);
             let name = webhook.str_at("/name");
-            if has_unique_names && !name.is_empty() && !seen.insert(name) {
+            if self.unique_names && !name.is_empty() && !seen.insert(name) {
                 errors.duplicate(&path.child("name"), name);
             }
         }
     }
 
-    fn webhook(self, webhook: &Doc, all: &[Doc], path: &FieldPath, errors: &mut FieldErrors) {
+    fn webhook(self, webhook: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
         validate_name(webhook.str_at("/name"), &path.child("name"), errors);
         for (index, rule) in webhook.at("/rules").items().iter().enumerate() {
             validate_rule(rule, &path.child("rules").index(index), errors);
@@ -138,7 +149,7 @@ impl Tolerance<'_> {
         };
         choice("failurePolicy", &["Fail", "Ignore"], errors);
         choice("matchPolicy", &["Equivalent", "Exact"], errors);
-        self.side_effects(webhook, path, errors);
+        self.side_effects(webhook, &path.child("sideEffects"), errors);
         let timeout = webhook.at("/timeoutSeconds").as_i64();
         if let Some(timeout) = timeout.filter(|it| !(1..=TIMEOUT_SECONDS_MAX).contains(it)) {
             let detail = "the timeout value must be between 1 and 30 seconds";
@@ -152,54 +163,25 @@ impl Tolerance<'_> {
         }
         let config = webhook.at("/clientConfig");
         client_config::validate(config, &path.child("clientConfig"), errors);
-        if !self.has_same_conditions(all) {
+        if self.conditions {
             let conditions = webhook.at("/matchConditions").items();
             validate_conditions(conditions, &path.child("matchConditions"), errors);
         }
     }
 
     fn side_effects(self, webhook: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
-        let path = path.child("sideEffects");
-        let is_strict = self.counts(|old| {
-            let kept = |webhook: &Doc| NO_SIDE_EFFECTS.contains(&webhook.str_at("/sideEffects"));
-            old.iter().all(kept)
-        });
-        let known: &[&str] = match is_strict {
+        let known: &[&str] = match self.no_side_effects {
             true => &NO_SIDE_EFFECTS,
             false => &SIDE_EFFECTS,
         };
         match webhook.at("/sideEffects").as_str() {
             None => {
                 let detail = format!("must specify one of {}", known.join(", "));
-                errors.required(&path, detail);
+                errors.required(path, detail);
             }
-            Some(value) if !known.contains(&value) => errors.not_supported(&path, value, known),
+            Some(value) if !known.contains(&value) => errors.not_supported(path, value, known),
             Some(_) => {}
         }
-    }
-
-    /// Returns true if the conditions are those that were accepted before.
-    fn has_same_conditions(self, webhooks: &[Doc]) -> bool {
-        let Some(old) = self.old.map(|old| old.at("/webhooks").items()) else {
-            return false;
-        };
-        let conditions = |webhook: &Doc| webhook.at("/matchConditions").clone();
-        old.len() == webhooks.len()
-            && old
-                .iter()
-                .zip(webhooks)
-                .all(|(a, b)| conditions(a) == conditions(b))
-    }
-
-    fn review_versions(self, webhook: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
-        let versions = webhook.at("/admissionReviewVersions");
-        let is_known = |version: &Doc| REVIEW_VERSIONS.iter().any(|known| *version == *known);
-        let is_strict = self.counts(|old| {
-            let versions = |webhook: &Doc| webhook.at("/admissionReviewVersions").clone();
-            let mut lists = old.iter().map(versions);
-            lists.all(|list| list.items().is_empty() || list.items().iter().any(is_known))
-        });
-        validate_review_versions(versions, is_strict, path, errors);
     }
 }
 
@@ -359,6 +341,8 @@ fn validate_conditions(conditions: &[Doc], path: &FieldPath, errors: &mut FieldE
 
 #[cfg(test)]
 mod tests {
+    use windlass_core::doc;
+
     use super::*;
 
     #[test]

@@ -73,3 +73,62 @@ fn address(ip: &str, port: i64) -> Option<SocketAddr> {
     let ip: IpAddr = ip.parse().ok()?;
     Some(SocketAddr::new(ip, u16::try_from(port).ok()?))
 }
+
+#[cfg(test)]
+mod tests {
+    use windlass_core::{Env, Key, doc};
+    use windlass_store::{Change, Resource, Store, StoreOptions};
+
+    use super::*;
+
+    async fn put(storage: &Storage, group: &str, resource: &str, object: Doc) {
+        let shelf = Resource::new(group, resource);
+        let key = Key::new("n", object.meta().name());
+        let change = Change::put(object);
+        let put = storage.update(&shelf, &key, |_| Ok::<_, ()>(change));
+        assert!(put.await.is_ok());
+    }
+
+    fn metadata(name: &str) -> Doc {
+        doc!({
+            "name": name, "namespace": "n", "labels": { "kubernetes.io/service-name": "a" }
+        })
+    }
+
+    #[tokio::test]
+    async fn service_is_resolved_to_a_ready_endpoint_of_its_port() {
+        let store = Store::open(StoreOptions::memory(Env::seeded(1))).unwrap();
+        let storage = Storage::new(store);
+        let find = |port| find_endpoint(&storage, "n", "a", port);
+        assert_eq!(find(443), Err("service \"a\" not found".to_owned()));
+        let service = doc!({
+            "metadata": (metadata("a")), "spec": { "ports": [{ "name": "hook", "port": 443 }] }
+        });
+        put(&storage, "", "services", service).await;
+        assert_eq!(
+            find(80),
+            Err("no service port 80 found for service \"a\"".to_owned())
+        );
+        assert_eq!(
+            find(443),
+            Err("no endpoints available for service \"a\"".to_owned())
+        );
+        let endpoints = doc!({
+            "metadata": (metadata("a")),
+            "subsets": [{
+                "addresses": [{ "ip": "127.0.0.3" }], "ports": [{ "name": "hook", "port": 3 }]
+            }]
+        });
+        put(&storage, "", "endpoints", endpoints).await;
+        assert_eq!(find(443), Ok("127.0.0.3:3".parse().unwrap()));
+        let slice = doc!({
+            "metadata": (metadata("a-1")), "ports": [{ "name": "hook", "port": 9443 }],
+            "endpoints": [
+                { "addresses": ["127.0.0.1"], "conditions": { "ready": false } },
+                { "addresses": ["127.0.0.2"] }
+            ]
+        });
+        put(&storage, "discovery.k8s.io", "endpointslices", slice).await;
+        assert_eq!(find(443), Ok("127.0.0.2:9443".parse().unwrap()));
+    }
+}

@@ -35,7 +35,7 @@ fn read_bundle(pem: &[u8]) -> Vec<CertificateDer<'static>> {
 }
 
 /// Says in upstream's words what is wrong with a bundle.
-pub(crate) fn check_bundle(pem: &[u8]) -> Result<(), String> {
+fn check_bundle(pem: &[u8]) -> Result<(), String> {
     match pem.is_empty() || !read_bundle(pem).is_empty() {
         true => Ok(()),
         false => {

@@ -19,7 +19,6 @@ use windlass_store::{Resource as Shelf, Snapshot};
 
 use super::{Asked, Attributes, Compiled, Extension, Mutation, Review};
 use crate::callout::ClientConfig;
-use call::HookError;
 use matched::Matching;
 use mutating::MutatingPass;
 
@@ -126,7 +125,7 @@ impl Extension for Webhooks {
             let matching = Matching::new(review);
             let mut relevant = Vec::new();
             for hook in &self.validating {
-                if let Some(versioned) = matching.of(hook, review, "validating").await? {
+                if let Some(versioned) = matching.of(hook, review, "validate").await? {
                     relevant.push((hook, versioned));
                 }
             }

@@ -1,4 +1,4 @@
-//! Calls of admission webhooks and of conversion webhooks.
+//! Calls of admission webhooks.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,8 +21,6 @@ pub(crate) struct WebhookMetrics {
     pub(crate) fail_open: Mutex<BTreeMap<String, u64>>,
     pub(crate) condition_errors: Mutex<BTreeMap<String, u64>>,
     pub(crate) exclusions: Mutex<BTreeMap<String, u64>>,
-    pub(crate) conversion_durations: Mutex<BTreeMap<String, WebhookDurations>>,
-    pub(crate) conversions: Mutex<BTreeMap<String, u64>>,
 }
 
 /// Durations of calls of one sort.
@@ -82,17 +80,6 @@ impl WebhookMetrics {
     /// Counts a request that match conditions exclude.
     pub(crate) fn excluded(&self, name: &str, sort: &str, operation: &str) {
         add(&self.exclusions, condition(name, sort, operation));
-    }
-
-    /// Counts a conversion.
-    pub(crate) fn converted(&self, labels: &str, failure: Option<&str>, took: Duration) {
-        let succeeded = failure.is_none();
-        let durations = format!("{labels},succeeded=\"{succeeded}\"");
-        note(&self.conversion_durations, durations, took);
-        let result = if succeeded { "success" } else { "failure" };
-        let failure = failure.unwrap_or_default();
-        let labels = format!("failure_type=\"{failure}\",result=\"{result}\"");
-        add(&self.conversions, labels);
     }
 }
 

@@ -208,12 +208,23 @@ async fn settle_asked(
     }
 }
 
-/// Asks extensions about a deletion, unless it is under way already.
+/// Asks extensions about a deletion, unless a graceful one is under way that it does not shorten.
 async fn ask_about(
     operation: &Operation<'_>,
     object: &Doc,
     options: &DeleteOptions,
 ) -> Result<(), Status> {
+    let pending = object.at("/metadata/deletionGracePeriodSeconds").as_i64();
+    let asked = options.grace_seconds;
+    let is_graceful = operation
+        .resource
+        .hooks
+        .grace_seconds(object, asked)
+        .is_some();
+    let is_shorter = |pending| asked.is_some_and(|asked| asked < pending);
+    if is_graceful && object.meta().is_deleting() && pending.is_some_and(|it| !is_shorter(it)) {
+        return Ok(());
+    }
     let how = (options.is_many, options.dry_run);
     ask::about_deletion(operation, object, &options.shown, how).await
 }

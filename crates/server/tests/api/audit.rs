@@ -191,3 +191,47 @@ async fn a_full_file_is_put_aside() {
     assert_eq!(events(&api, &path, "/version").len(), 2);
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2);
 }
+
+/// Nobody listens on the port, and the policy is to go on.
+#[tokio::test]
+async fn webhooks_leave_annotations() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("audit.log");
+    let api = audited(&path).await;
+    for sort in ["Mutating", "Validating"] {
+        let configuration = doc!({
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": (format!("{sort}WebhookConfiguration")), "metadata": { "name": "c" },
+            "webhooks": [{
+                "name": "a.example.com", "clientConfig": { "url": "https://127.0.0.1:1/" },
+                "rules": [{
+                    "operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"],
+                    "resources": ["configmaps"]
+                }],
+                "failurePolicy": "Ignore", "sideEffects": "None", "admissionReviewVersions": ["v1"]
+            }]
+        });
+        let plural = format!("{}webhookconfigurations", sort.to_lowercase());
+        let collection = format!("/apis/admissionregistration.k8s.io/v1/{plural}");
+        api.post(&collection, &configuration).await.expect(201);
+    }
+    api.post(CONFIG_MAPS, &config_map("a")).await.expect(201);
+    let events = events(&api, &path, CONFIG_MAPS);
+    let annotations = events[1].at("/annotations");
+    let of = |key: &str| {
+        annotations
+            .get(key)
+            .and_then(Doc::as_str)
+            .unwrap_or_default()
+    };
+    assert_eq!(
+        of("mutation.webhook.admission.k8s.io/round_0_index_0"),
+        "{\"configuration\":\"c\",\"webhook\":\"a.example.com\",\"mutated\":false}"
+    );
+    for key in [
+        "failed-open.mutation.webhook.admission.k8s.io/round_0_index_0",
+        "failed-open.validating.webhook.admission.k8s.io/round_0_index_0",
+    ] {
+        assert_eq!(of(key), "a.example.com", "{annotations}");
+    }
+}

@@ -378,19 +378,19 @@ async fn another_kind_or_version_in_the_body_is_refused() {
     }
 }
 
-/// A webhook that fails every request would be trusted, and never called.
+/// A class that nobody acts on would be trusted.
 #[tokio::test]
 async fn an_object_that_nothing_acts_on_is_created_with_a_warning() {
     let api = Api::new().await;
-    let webhooks = doc!({
-        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
-        "metadata": { "name": "deny-all" }
+    let class = doc!({
+        "apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": { "name": "odd" },
+        "handler": "odd"
     });
-    let path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
-    let made = api.post(path, &webhooks).await.expect(201);
+    let path = "/apis/node.k8s.io/v1/runtimeclasses";
+    let made = api.post(path, &class).await.expect(201);
     assert_eq!(
         made.headers["warning"],
-        "299 - \"ValidatingWebhookConfiguration \\\"deny-all\\\" is stored and has no effect: \
-         admission webhooks are not called yet\""
+        "299 - \"RuntimeClass \\\"odd\\\" is stored and has no effect: pods get no overhead of it, \
+         and unknown classes are not refused yet\""
     );
 }

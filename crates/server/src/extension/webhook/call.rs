@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
-use windlass_core::Doc;
 use windlass_rules::status::Status;
 
 use super::super::{Review, Versioned};
@@ -102,7 +101,7 @@ pub(super) async fn call(
         .post(config, surroundings.storage, &body, how)
         .await;
     let failed = |why: &str, code| HookError::call(format!("failed to call webhook: {why}"), code);
-    let answer = answer.map_err(|error| failed(&error.message, 503))?;
+    let answer = answer.map_err(|error| failed(&error.0, 503))?;
     let answer = response::read(&answer).map_err(|(why, code)| failed(&why, code))?;
     let response = response::verify(&answer, version, uid.as_str(), is_mutating);
     let response = response
@@ -188,9 +187,4 @@ pub(super) async fn validating(
         }
         Err(error) => Err(error.into_status(&hook.name)),
     }
-}
-
-/// The value of an audit annotation.
-pub(super) fn annotation(doc: &Doc) -> String {
-    doc.to_string()
 }

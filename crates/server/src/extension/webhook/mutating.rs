@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use tokio::time::Instant;
-use windlass_core::{Doc, JsonPatch, doc};
+use windlass_core::{Doc, JsonPatch, quote};
 use windlass_rules::status::Status;
 
 use super::super::{Asked, Mutating, Mutation, Versioned};
@@ -80,16 +80,17 @@ async fn mutate(
     index: usize,
 ) -> Result<bool, Status> {
     let begun = Instant::now();
-    let outcome = patched(hook, draft, versioned, index).await;
+    let outcome = patched(hook, draft, versioned).await;
     call::count(hook, &draft.review, "admit", begun, &outcome);
     let place = format!("round_{}_index_{index}", draft.round);
     let is_changed = matches!(outcome, Ok(true));
     let notes = draft.review.surroundings.notes;
-    let value = doc!({
-        "configuration": (&hook.configuration), "webhook": (&hook.name), "mutated": is_changed
-    });
-    let key = format!("mutation.webhook.admission.k8s.io/{place}");
-    notes.annotate(key, call::annotation(&value));
+    // The order of the fields is upstream's.
+    let (configuration, name) = (quote(&hook.configuration), quote(&hook.name));
+    let value = format!(
+        "{{\"configuration\":{configuration},\"webhook\":{name},\"mutated\":{is_changed}}}"
+    );
+    notes.annotate(format!("mutation.webhook.admission.k8s.io/{place}"), value);
     match outcome {
         Ok(is_changed) => Ok(is_changed),
         Err(HookError::Call { reason, .. }) if hook.fails_open => {
@@ -113,13 +114,11 @@ async fn patched(
     hook: &Hook,
     draft: &mut Mutating<'_>,
     versioned: &Versioned,
-    index: usize,
 ) -> Result<bool, HookError> {
     let response = call::call(hook, &draft.review, versioned, true).await?;
     if response.patch.is_empty() {
         return Ok(false);
     }
-    let _ = index;
     let undecodable = |why: String| {
         let why = format!("received undecodable patch in webhook response: {why}");
         HookError::call(why, 503)

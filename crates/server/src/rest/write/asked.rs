@@ -99,7 +99,6 @@ impl Write<'_> {
         for step in self.part.steps() {
             draft.object = match step {
                 Step::Mutate => self.mutated(panel, &draft).await?,
-                Step::AskValidators if self.removes(&draft) => draft.object,
                 Step::AskValidators => {
                     self.ask_validators(panel, &draft).await?;
                     draft.object
