@@ -70,7 +70,7 @@ pub fn request_decl() -> Arc<Decl> {
             ("extra".into(), Decl::map(text(), texts(), SIZE_MAX)),
         ],
     );
-    Decl::object(
+    Decl::native_object(
         "kubernetes.AdmissionRequest",
         [
             ("kind".into(), kind()),

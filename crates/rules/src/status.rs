@@ -78,6 +78,11 @@ impl Status {
     /// How long the client should wait before it tries again.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
+        if let Some(given) = &self.given {
+            let seconds = given.at("/details/retryAfterSeconds").as_i64();
+            let seconds = u64::try_from(seconds?).ok().filter(|seconds| *seconds > 0);
+            return seconds.map(Duration::from_secs);
+        }
         self.details.as_ref()?.retry_after
     }
 

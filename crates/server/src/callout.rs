@@ -60,6 +60,8 @@ pub(crate) struct ServiceRef {
 #[derive(Debug)]
 pub(crate) struct CallAnswer {
     pub(crate) code: u16,
+    /// True if the body is text for people.
+    pub(crate) is_text: bool,
     pub(crate) body: Bytes,
 }
 
@@ -230,10 +232,17 @@ impl Callouts {
             let response = client.request(request).await;
             let response = response.map_err(|error| reason(&error))?;
             let code = response.status().as_u16();
+            let media_type = response.headers().get(header::CONTENT_TYPE);
+            let media_type = media_type.map_or(&b"text/"[..], |value| value.as_bytes());
+            let is_text = media_type.starts_with(b"text/");
             let body = Limited::new(response.into_body(), ANSWER_BYTES_LIMIT);
             let body = body.collect().await.map_err(|error| error.to_string())?;
             let body = body.to_bytes();
-            Ok(CallAnswer { code, body })
+            Ok(CallAnswer {
+                code,
+                is_text,
+                body,
+            })
         };
         Ok((call, self.runtime()?))
     }

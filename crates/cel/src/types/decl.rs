@@ -116,6 +116,19 @@ impl Decl {
         Self::new("", Sort::Map { key, value, ty }, size_max)
     }
 
+    /// An object whose fields expressions name as they are, whatever words they are.
+    #[must_use]
+    pub fn native_object(
+        name: &str,
+        fields: impl IntoIterator<Item = (Str, Arc<Self>)>,
+    ) -> Arc<Self> {
+        let fields = fields
+            .into_iter()
+            .map(|(key, decl)| (key.to_string(), FieldDecl { key, decl }))
+            .collect();
+        Self::new(name, Sort::Object(fields), 0)
+    }
+
     /// An object. Fields are given by the key in the JSON; one that is not an identifier can be
     /// named in expressions in its escaped form, and one that cannot be escaped is left out.
     #[must_use]

@@ -85,8 +85,9 @@ async fn details_of_a_denial_are_passed_on(t: &Scope) {
         Reply::Response(doc!({ "allowed": false, "status": status }))
     })
     .await;
-    let answer = t.create("configmaps", &config_map("a")).await.is(400);
-    assert_eq!(*answer.at("/details"), details);
+    let answer = t.create("configmaps", &config_map("a")).await;
+    assert_eq!(*answer.is(400).at("/details"), details);
+    assert_eq!(answer.header("retry-after"), "7");
 }
 
 async fn mutating_webhook_denies(t: &Scope) {
@@ -278,7 +279,7 @@ async fn answers_with_error_codes_fail_the_request(t: &Scope) {
         ),
         (
             "500",
-            "an error on the server (\"oops\") has prevented the request from succeeding",
+            "an error on the server (\"unknown\") has prevented the request from succeeding",
         ),
         (
             "503",

@@ -276,8 +276,8 @@ async fn addresses_are_validated(t: &Scope) {
             ),
             (
                 "/clientConfig",
-                service("a"),
-                "clientConfig.service.path: Invalid value: \"a\": must start with a '/'",
+                service("ab"),
+                "clientConfig.service.path: Invalid value: \"ab\": must start with a '/'",
             ),
             (
                 "/clientConfig",

@@ -6,7 +6,7 @@ use windlass_contract::objects::config_map;
 use windlass_contract::{Edit, Reply, Scope, cases};
 use windlass_core::doc;
 
-use super::support::{configured, hook, start};
+use super::support::{configured, hook, start, stored};
 
 cases![
     refused_connection_fails_the_request,
@@ -20,8 +20,10 @@ cases![
     wrong_host_name_is_not_trusted,
     missing_service_fails_the_request,
     timeout_is_told_to_the_webhook,
-    dry_run_of_a_webhook_with_side_effects_is_refused,
+    dry_run_is_told_to_the_webhook,
     timeout_of_the_request_bounds_that_of_the_webhook,
+    webhook_with_side_effects_refuses_dry_runs,
+    double_slash_in_a_url_is_cleaned,
 ];
 
 const REFUSED: &str = "https://127.0.0.1:1/x";
@@ -177,8 +179,7 @@ async fn timeout_is_told_to_the_webhook(t: &Scope) {
     assert_eq!(header("content-type"), Some("application/json"));
 }
 
-/// Only configurations of older servers can have such webhooks.
-async fn dry_run_of_a_webhook_with_side_effects_is_refused(t: &Scope) {
+async fn dry_run_is_told_to_the_webhook(t: &Scope) {
     let webhook = start(|_| Reply::allow()).await;
     let hook = hook(t, &webhook, "v").set("/sideEffects", "NoneOnDryRun");
     configured(t, "Validating", &webhook, &[hook]).await;
@@ -201,4 +202,27 @@ async fn timeout_of_the_request_bounds_that_of_the_webhook(t: &Scope) {
     let calls = webhook.received();
     let call = calls.iter().find(|call| call.path == "/v").expect("a call");
     assert_eq!(call.query, "timeout=5s");
+}
+
+/// Only configurations of older servers can have such webhooks. No policy ignores this.
+async fn webhook_with_side_effects_refuses_dry_runs(t: &Scope) {
+    let webhook = start(|_| Reply::allow()).await;
+    let some = hook(t, &webhook, "v")
+        .set("/sideEffects", "Some")
+        .set("/failurePolicy", "Ignore");
+    stored(t, "Validating", &webhook, &[some]).await;
+    let refusal = t.create("configmaps?dryRun=All", &config_map("a")).await;
+    let refusal = refusal.fails(400, "BadRequest");
+    refusal.says("admission webhook \"v.example.com\" does not support dry run");
+    assert_eq!(webhook.requests("/v").len(), 0);
+    t.made("configmaps", &config_map("a")).await;
+    assert_eq!(webhook.requests("/v").len(), 1);
+}
+
+async fn double_slash_in_a_url_is_cleaned(t: &Scope) {
+    let webhook = start(|_| Reply::allow()).await;
+    let hook = hook(t, &webhook, "v").set("/clientConfig", webhook.client_config("//v/"));
+    configured(t, "Validating", &webhook, &[hook]).await;
+    t.made("configmaps", &config_map("a")).await;
+    assert_eq!(webhook.requests("/v").len(), 1);
 }

@@ -200,7 +200,7 @@ fn of_version(it: &Doc, version: &str, policy: &str) -> Doc {
 
 const AUTOSCALERS: &str = "/apis/autoscaling/v2/namespaces/NS/horizontalpodautoscalers";
 
-pub fn autoscaler(name: &str) -> Doc {
+pub(crate) fn autoscaler(name: &str) -> Doc {
     let target = doc!({ "type": "Utilization", "averageUtilization": 80 });
     doc!({
         "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",

@@ -154,6 +154,17 @@ async fn ask_all(
     Ok(mutating.review.object.unwrap_or(object))
 }
 
+/// Returns true if an extension may have to be asked about the deletion of an object.
+pub(super) fn is_asked_about_deletion(operation: &Operation<'_>) -> bool {
+    if !operation.has_extensions() {
+        return false;
+    }
+    let inner = operation.server.inner();
+    let attributes = attributes(operation, OperationType::Delete, &Doc::NULL);
+    let panel = inner.extensions.panel(&inner.storage, &attributes);
+    !panel.is_empty()
+}
+
 /// Asks about the deletion of an object. Nothing can be changed in it.
 pub(super) async fn about_deletion(
     operation: &Operation<'_>,

@@ -170,7 +170,7 @@ pub(super) async fn delete_one(
         };
     }
     let object = (&resource.shelf, &key);
-    let outcome = match operation.has_extensions() {
+    let outcome = match ask::is_asked_about_deletion(operation) {
         false => storage.settle(object, decide).await,
         true => settle_asked(operation, options, object, &decide).await?,
     };

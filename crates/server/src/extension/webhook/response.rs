@@ -57,7 +57,11 @@ pub(super) fn read(answer: &CallAnswer) -> Result<Doc, (String, u16)> {
 
 /// Upstream's words for an answer that is no success.
 fn failure(answer: &CallAnswer) -> String {
-    let body = String::from_utf8_lossy(&answer.body);
+    // Upstream shows only text.
+    let body = match answer.is_text {
+        true => String::from_utf8_lossy(&answer.body),
+        false => "unknown".into(),
+    };
     match answer.code {
         400 => "the server rejected our request for an unknown reason".to_owned(),
         401 => "the server has asked for the client to provide credentials".to_owned(),
@@ -73,7 +77,7 @@ fn failure(answer: &CallAnswer) -> String {
                 processing the request"
             .to_owned(),
         500.. => {
-            let body = windlass_core::quote(&body);
+            let body = windlass_core::quote(body.trim());
             format!("an error on the server ({body}) has prevented the request from succeeding")
         }
         code => format!(

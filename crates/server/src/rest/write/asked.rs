@@ -142,6 +142,9 @@ impl Write<'_> {
             reinvoke: false,
         };
         let admit = |seen: Doc| {
+            if !self.part.takes(Step::Admit) {
+                return Ok(seen);
+            }
             let object = put_back(&draft.object, &seen);
             let again = Draft {
                 object,
