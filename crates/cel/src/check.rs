@@ -1,6 +1,7 @@
 //! The checker: names, types, overloads.
 
 mod call;
+mod message;
 mod unify;
 
 use crate::environment::Environment;
@@ -56,6 +57,7 @@ impl Checker<'_> {
             } => self.call(expr.at, function, target.as_deref(), args),
             Node::List(items) => self.list(items),
             Node::Map(entries) => self.map(entries),
+            Node::Message(name, fields) => self.message(expr.at, name, fields),
             Node::Fold(fold) => self.fold(expr.at, fold),
         }
     }
@@ -96,17 +98,47 @@ impl Checker<'_> {
         {
             return type_literal(ty);
         }
+        if let Some(plan) = self.dotted_variable(expr)
+            && !is_test
+        {
+            return plan;
+        }
         let operand = self.expr(operand);
         let Some(ty) = self.field_type(expr.at, &operand.ty, field) else {
             return self.issue(expr.at, format!("undefined field '{field}'"));
         };
         Plan {
             ty: if is_test { Type::Bool } else { ty },
-            step: Step::Select {
-                operand: Box::new(operand),
-                field: field.to_owned(),
+            step: self.field_step(operand, field, is_test, false),
+        }
+    }
+
+    /// The variable with a dot in its name that an expression spells: `authorizer.requestResource`.
+    fn dotted_variable(&self, expr: &Expr) -> Option<Plan> {
+        let name = expr.qualified_name()?;
+        let root = name.split('.').next()?;
+        let is_local = self.scope.iter().any(|(known, ..)| known == root);
+        let (place, ty) = self.environment.variable(&name)?;
+        (!is_local).then_some(Plan {
+            ty,
+            step: Step::Variable(place),
+        })
+    }
+
+    /// The step that reads a field of an operand.
+    fn field_step(&self, operand: Plan, field: &str, is_test: bool, is_optional: bool) -> Step {
+        let field = field.to_owned();
+        match operand.step {
+            Step::Variable(place) if self.environment.is_composed(place) => Step::Composed {
+                field,
                 is_test,
-                is_optional: false,
+                is_optional,
+            },
+            _ => Step::Select {
+                operand: Box::new(operand),
+                field,
+                is_test,
+                is_optional,
             },
         }
     }
@@ -117,6 +149,7 @@ impl Checker<'_> {
         match &operand {
             Type::Dyn | Type::Variable(_) => Some(Type::Dyn),
             Type::Map(_, value) => Some((**value).clone()),
+            Type::Message(name) => message::field_type(name, field),
             Type::Object(decl) => decl.field(field).map(|field| field.decl.ty()),
             Type::Optional(inner) => {
                 let inner = self.field_type(at, inner, field)?;

@@ -16,6 +16,11 @@ use crate::value::Value;
 
 /// What looking at one character costs.
 const CHARACTER: f64 = 0.1;
+/// What asking the authorizer costs: two questions fit into one evaluation.
+const ACCESS_CHECK: u64 = 350_000;
+/// What a selector costs, and each of its requirements: a list, and a list and a struct.
+const SELECTOR: u64 = 10;
+const PER_REQUIREMENT: f64 = 50.0;
 /// What one character of a pattern costs.
 const PATTERN_CHARACTER: f64 = 0.25;
 
@@ -30,6 +35,11 @@ pub(crate) fn call_cost(rule: CostRule, args: &[Value]) -> u64 {
     let is_text = matches!(args.first(), Some(Value::String(_) | Value::Bytes(_)));
     match rule {
         CostRule::Unit => 1,
+        CostRule::AccessCheck => ACCESS_CHECK,
+        CostRule::Selector => {
+            let requirements = scaled(scaled(size(1), 0.5), PER_REQUIREMENT);
+            SELECTOR + scaled(size(1), CHARACTER) + requirements
+        }
         CostRule::Logic | CostRule::Join => 0,
         CostRule::Equality if is_opaque(args.first()) => 1,
         CostRule::Equality => scaled(size(0).min(size(1)), CHARACTER),

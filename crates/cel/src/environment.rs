@@ -24,6 +24,10 @@ pub struct Environment(Arc<Inner>);
 struct Inner {
     variables: Vec<(String, Arc<Decl>)>,
     has_bind: bool,
+    /// True if expressions may construct `Object` and `JSONPatch`.
+    has_patch_types: bool,
+    /// The place of the variable whose fields are expressions of their own.
+    composed: Option<usize>,
 }
 
 /// Declares what an [`Environment`] has.
@@ -44,6 +48,20 @@ impl EnvironmentBuilder {
         self
     }
 
+    /// Adds the message types `Object`, `Object.spec` and so on, and `JSONPatch`, which mutations
+    /// construct, and `jsonpatch.escapeKey`.
+    pub fn with_patch_types(mut self) -> Self {
+        self.0.has_patch_types = true;
+        self
+    }
+
+    /// Declares the variable whose fields are evaluated when an expression first asks for them, by
+    /// the [`LazyFields`](crate::LazyFields) of the evaluation.
+    pub fn composed(mut self, name: &str, decl: Arc<Decl>) -> Self {
+        self.0.composed = Some(self.0.variables.len());
+        self.variable(name, decl)
+    }
+
     /// The environment.
     #[must_use]
     pub fn build(self) -> Environment {
@@ -60,6 +78,16 @@ impl Environment {
     /// Returns true if expressions may use `cel.bind`.
     pub(crate) fn has_bind(&self) -> bool {
         self.0.has_bind
+    }
+
+    /// Returns true if expressions may construct `Object` and `JSONPatch`.
+    pub(crate) fn has_patch_types(&self) -> bool {
+        self.0.has_patch_types
+    }
+
+    /// Returns true if this is the place of the composed variables.
+    pub(crate) fn is_composed(&self, place: usize) -> bool {
+        self.0.composed == Some(place)
     }
 
     /// The place and type of a variable.

@@ -1,9 +1,10 @@
 //! The evaluator: walks a plan and counts what it costs.
 
+use crate::authorization::{AccessDecision, Authorization, Authorizer};
 use crate::cost::call_cost;
 use crate::error::EvalError;
 use crate::plan::{CallPlan, FoldPlan, Plan, Step};
-use crate::value::{Map, MapKey, Value};
+use crate::value::{Map, MapKey, Message, Value};
 
 /// How many rounds of loops pass between two looks at whether to stop.
 const INTERRUPT_CHECK_ROUNDS: u32 = 100;
@@ -12,8 +13,23 @@ pub(crate) const UNBOUND: &str = "@unbound ";
 
 const LIST_COST: u64 = 10;
 const MAP_COST: u64 = 30;
+const MESSAGE_COST: u64 = 40;
 
 type Outcome = Result<Value, EvalError>;
+
+/// The values of the fields of a composed variable, found when an expression first asks for them.
+pub trait LazyFields: std::fmt::Debug {
+    /// The value of a field, `None` if there is no such field.
+    fn field(&self, name: &str) -> Option<Result<Value, EvalError>>;
+}
+
+/// The surroundings of an evaluation, besides the values of variables.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Surroundings<'v> {
+    pub(crate) authorizer: Option<&'v dyn Authorizer>,
+    pub(crate) composed: Option<&'v dyn LazyFields>,
+    pub(crate) is_cancelled: Option<&'v dyn Fn() -> bool>,
+}
 
 /// The value of a plan, and what it cost.
 pub(crate) fn run(
@@ -21,14 +37,14 @@ pub(crate) fn run(
     variables: &[Option<Value>],
     slots: usize,
     limit: u64,
-    is_cancelled: Option<&dyn Fn() -> bool>,
+    around: Surroundings<'_>,
 ) -> (Outcome, u64) {
     let mut machine = Machine {
         variables,
         locals: (0..slots).map(|_| Local::Unset).collect(),
         cost: 0,
         limit,
-        is_cancelled,
+        around,
         rounds: 0,
     };
     let outcome = machine.eval(plan);
@@ -40,7 +56,8 @@ pub(crate) fn mentions(plan: &Plan, place: usize) -> bool {
     let any = |parts: &[Plan]| parts.iter().any(|part| mentions(part, place));
     match &plan.step {
         Step::Variable(other) => *other == place,
-        Step::Literal(_) | Step::Local(_) | Step::TakeLocal(_) => false,
+        Step::Literal(_) | Step::Composed { .. } | Step::Local(_) | Step::TakeLocal(_) => false,
+        Step::Message(_, fields) => fields.iter().any(|(_, value, _)| mentions(value, place)),
         Step::Select { operand, .. } => mentions(operand, place),
         Step::And(parts) | Step::Or(parts) => any(&**parts),
         Step::Conditional(parts) => any(&**parts),
@@ -75,7 +92,7 @@ struct Machine<'a, 'v> {
     locals: Vec<Local<'a>>,
     cost: u64,
     limit: u64,
-    is_cancelled: Option<&'v dyn Fn() -> bool>,
+    around: Surroundings<'v>,
     rounds: u32,
 }
 
@@ -96,6 +113,11 @@ impl<'a> Machine<'a, '_> {
                 let value = self.variables.get(*place).cloned().flatten();
                 value.ok_or_else(|| EvalError::failed(format!("{UNBOUND}{place}")))
             }
+            Step::Composed {
+                field,
+                is_test,
+                is_optional,
+            } => self.composed(field, *is_test, *is_optional),
             Step::Local(slot) => {
                 self.charge(1)?;
                 self.local(*slot)
@@ -127,6 +149,7 @@ impl<'a> Machine<'a, '_> {
             Step::Call(call) => self.call(call),
             Step::List(items) => self.list(items),
             Step::Map(entries) => self.map(entries),
+            Step::Message(name, fields) => self.message(name, fields),
             Step::Fold(fold) => self.fold(fold),
         }
     }
@@ -197,6 +220,9 @@ impl<'a> Machine<'a, '_> {
         if let (Some(pattern), Some(Value::String(text))) = (&call.pattern, args.first()) {
             return Ok(Value::Bool(pattern.is_match(text)));
         }
+        if matches!(call.function.cost, crate::functions::CostRule::AccessCheck) {
+            return self.check_access(&args);
+        }
         let result = (call.function.call)(&mut args)?;
         if matches!(call.function.cost, crate::functions::CostRule::Join) {
             self.charge(crate::cost::scaled(result.size(), 0.2))?;
@@ -240,6 +266,50 @@ impl<'a> Machine<'a, '_> {
         Ok(Value::Map(Map::new(values)))
     }
 
+    /// A field of the composed variables.
+    fn composed(&mut self, field: &str, is_test: bool, is_optional: bool) -> Outcome {
+        self.charge(1)?;
+        let value = self.around.composed.and_then(|fields| fields.field(field));
+        if is_test {
+            return Ok(Value::Bool(value.transpose()?.is_some()));
+        }
+        self.charge(1)?;
+        match value.transpose()? {
+            Some(value) if is_optional => Ok(Value::some(value)),
+            Some(value) => Ok(value),
+            None if is_optional => Ok(Value::Optional(None)),
+            None => Err(EvalError::no_such_key(field)),
+        }
+    }
+
+    fn message(&mut self, name: &str, fields: &'a [(String, Plan, bool)]) -> Outcome {
+        let mut message = Message::new(name);
+        for (field, value, is_optional) in fields {
+            match (self.eval(value)?, is_optional) {
+                (Value::Optional(None), true) => {}
+                (Value::Optional(Some(inner)), true) => message.set(field, (*inner).clone())?,
+                (value, _) => message.set(field, value)?,
+            }
+        }
+        self.charge(MESSAGE_COST)?;
+        Ok(Value::Message(std::sync::Arc::new(message)))
+    }
+
+    /// Asks the authorizer.
+    fn check_access(&self, args: &[Value]) -> Outcome {
+        let [Value::Authorization(check), Value::String(verb)] = args else {
+            return Err(EvalError::no_such_overload());
+        };
+        let question = check
+            .question(verb)
+            .ok_or_else(EvalError::no_such_overload)?;
+        let decision = match self.around.authorizer {
+            Some(authorizer) => authorizer.authorize(&question),
+            None => AccessDecision::default(),
+        };
+        Ok(Authorization::Decision(decision).into())
+    }
+
     fn fold(&mut self, fold: &'a FoldPlan) -> Outcome {
         if fold.is_bind {
             self.charge(LIST_COST)?;
@@ -270,7 +340,10 @@ impl<'a> Machine<'a, '_> {
     fn check_interrupt(&mut self) -> Result<(), EvalError> {
         self.rounds += 1;
         if self.rounds.is_multiple_of(INTERRUPT_CHECK_ROUNDS)
-            && self.is_cancelled.is_some_and(|is_cancelled| is_cancelled())
+            && self
+                .around
+                .is_cancelled
+                .is_some_and(|is_cancelled| is_cancelled())
         {
             return Err(EvalError::Interrupted);
         }
@@ -305,6 +378,7 @@ fn rounds(range: Value, is_pair: bool) -> Result<Vec<(Value, Option<Value>)>, Ev
 fn selected(operand: &Value, field: &str) -> Result<Option<Value>, EvalError> {
     match operand {
         Value::Map(map) => Ok(map.field(field).or_else(|| map.default_value())),
+        Value::Message(message) => Ok(message.field(field).cloned()),
         _ => Err(EvalError::no_such_overload()),
     }
 }
@@ -312,6 +386,7 @@ fn selected(operand: &Value, field: &str) -> Result<Option<Value>, EvalError> {
 fn presence(operand: &Value, field: &str) -> Outcome {
     match operand {
         Value::Map(map) => Ok(Value::Bool(map.field(field).is_some())),
+        Value::Message(message) => Ok(Value::Bool(message.field(field).is_some())),
         Value::Optional(None) => Ok(Value::Bool(false)),
         Value::Optional(Some(inner)) => presence(inner, field),
         _ => Err(EvalError::no_such_overload()),

@@ -3,6 +3,7 @@
 //! One row per name. Which overload is meant follows from the values, as in CEL itself; the
 //! signatures are what the checker goes by.
 
+mod authorization;
 mod convert;
 mod library;
 mod lists;
@@ -18,6 +19,7 @@ mod times;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+pub(crate) use authorization::ESCAPE_KEY;
 pub(crate) use operators::contains;
 pub(crate) use regexes::compile as compile_regex;
 pub(crate) use signature::Signature;
@@ -33,6 +35,10 @@ type Outcome = Result<Value, EvalError>;
 pub(crate) enum CostRule {
     /// One.
     Unit,
+    /// The fixed price of a question to the authorizer.
+    AccessCheck,
+    /// Parsing a selector, which is the second argument.
+    Selector,
     /// Nothing of its own; the operands are all there is.
     Logic,
     /// The smaller of both sizes.
@@ -91,8 +97,9 @@ struct Row(
 );
 
 static FUNCTIONS: LazyLock<HashMap<&'static str, Function>> = LazyLock::new(|| {
-    let tables: [&[Row]; 9] = [
+    let tables: [&[Row]; 10] = [
         operators::ROWS,
+        authorization::ROWS,
         convert::ROWS,
         strings::ROWS,
         lists::ROWS,

@@ -25,12 +25,15 @@
 //! own: the available crates have no checker and no costs, and an expression must be refused when
 //! it is written, not when it is first evaluated.
 //!
-//! Deliberately absent: protocol buffer messages, time zones by name (only offsets and UTC), the
-//! authorizer, and extensions Kubernetes does not enable.
+//! Deliberately absent: protocol buffer messages, time zones by name (only offsets and UTC), and
+//! extensions Kubernetes does not enable.
 
+mod admission;
+mod authorization;
 mod base64;
 mod cache;
 mod check;
+mod composition;
 mod cost;
 mod device;
 mod environment;
@@ -43,14 +46,18 @@ mod syntax;
 mod types;
 mod value;
 
+pub use admission::{AdmissionVariables, request_decl};
+pub use authorization::{AccessDecision, AccessQuestion, Authorization, Authorizer};
 pub use cache::ProgramCache;
+pub use composition::{ComposedValues, Composition};
 pub use cost::CostEstimate;
 pub use device::{DEVICE, DeviceError, device_environment, device_value};
 pub use environment::{Environment, EnvironmentBuilder};
 pub use error::{CompileError, EvalError};
+pub use eval::LazyFields;
 pub use program::{Bindings, Budget, CALL_COST_LIMIT, OBJECT_COST_LIMIT, Program};
 pub use types::{Decl, ListIdentity, Opaque, Type, escape};
-pub use value::{Cidr, List, Map, Semver, SemverError, Text, Timestamp, Url, Value};
+pub use value::{Cidr, List, Map, Message, Semver, SemverError, Text, Timestamp, Url, Value};
 
 /// Whether a text is a duration as Go writes it.
 #[must_use]

@@ -18,6 +18,12 @@ pub(crate) enum Step {
     Literal(Value),
     /// A variable of the environment, by its place there.
     Variable(usize),
+    /// A field of the composed variables, evaluated when it is first asked for.
+    Composed {
+        field: String,
+        is_test: bool,
+        is_optional: bool,
+    },
     /// A variable of a fold.
     Local(usize),
     /// The accumulator of a fold, moved out because the step replaces it anyway.
@@ -36,6 +42,8 @@ pub(crate) enum Step {
     Call(Box<CallPlan>),
     List(Vec<(Plan, bool)>),
     Map(Vec<(Plan, Plan, bool)>),
+    /// The name of a message type, and its fields.
+    Message(std::sync::Arc<str>, Vec<(String, Plan, bool)>),
     Fold(Box<FoldPlan>),
 }
 

@@ -2,11 +2,12 @@
 
 use std::fmt;
 
+use crate::authorization::Authorizer;
 use crate::check::check;
 use crate::cost::{CostEstimate, estimate};
 use crate::environment::Environment;
 use crate::error::{CompileError, EvalError};
-use crate::eval;
+use crate::eval::{self, LazyFields, Surroundings};
 use crate::plan::Plan;
 use crate::syntax::parse;
 use crate::types::Type;
@@ -27,9 +28,12 @@ pub struct Program {
     slots: usize,
 }
 
-/// The values of variables.
+/// The values of variables, and what else an expression may ask for.
 #[derive(Clone, Debug, Default)]
-pub struct Bindings(Vec<(&'static str, Value)>);
+pub struct Bindings<'a> {
+    values: Vec<(&'static str, Value)>,
+    authorizer: Option<&'a dyn Authorizer>,
+}
 
 /// What evaluations may still cost, and whether they may go on.
 pub struct Budget<'a> {
@@ -94,7 +98,18 @@ impl Program {
     /// The value of the expression. What it cost is taken from the budget, also if it fails.
     pub fn evaluate(
         &self,
-        bindings: &Bindings,
+        bindings: &Bindings<'_>,
+        budget: &mut Budget<'_>,
+    ) -> Result<Value, EvalError> {
+        self.evaluate_composed(bindings, None, budget)
+    }
+
+    /// The value of the expression, with the fields of the composed variable. What it cost is taken
+    /// from the budget, also if it fails.
+    pub fn evaluate_composed(
+        &self,
+        bindings: &Bindings<'_>,
+        composed: Option<&dyn LazyFields>,
         budget: &mut Budget<'_>,
     ) -> Result<Value, EvalError> {
         let variables: Vec<Option<Value>> = self
@@ -107,16 +122,13 @@ impl Program {
             &variables,
             self.slots,
             budget.call_limit,
-            budget.is_cancelled,
+            Surroundings {
+                authorizer: bindings.authorizer,
+                composed,
+                is_cancelled: budget.is_cancelled,
+            },
         );
-        budget.spent = budget.spent.saturating_add(cost);
-        match budget.remaining.checked_sub(cost) {
-            Some(remaining) => budget.remaining = remaining,
-            None => {
-                budget.remaining = 0;
-                return Err(EvalError::Budget);
-            }
-        }
+        budget.spend(cost)?;
         outcome.map_err(|error| match error {
             EvalError::Failed(message) => EvalError::Failed(self.named(message)),
             other => other,
@@ -138,7 +150,7 @@ impl Program {
     }
 }
 
-impl Bindings {
+impl<'a> Bindings<'a> {
     /// No values.
     #[must_use]
     pub fn new() -> Self {
@@ -148,12 +160,19 @@ impl Bindings {
     /// The same with the value of one more variable.
     #[must_use]
     pub fn with(mut self, name: &'static str, value: Value) -> Self {
-        self.0.push((name, value));
+        self.values.push((name, value));
+        self
+    }
+
+    /// The same with somebody who answers `check`.
+    #[must_use]
+    pub fn with_authorizer(mut self, authorizer: &'a dyn Authorizer) -> Self {
+        self.authorizer = Some(authorizer);
         self
     }
 
     fn get(&self, name: &str) -> Option<&Value> {
-        self.0
+        self.values
             .iter()
             .rev()
             .find(|(known, _)| *known == name)
@@ -178,6 +197,24 @@ impl<'a> Budget<'a> {
     pub fn with_cancellation(mut self, is_cancelled: &'a dyn Fn() -> bool) -> Self {
         self.is_cancelled = Some(is_cancelled);
         self
+    }
+
+    /// Takes a cost from what is left.
+    ///
+    /// # Errors
+    /// When less than that is left; then nothing is.
+    pub fn spend(&mut self, cost: u64) -> Result<(), EvalError> {
+        self.spent = self.spent.saturating_add(cost);
+        match self.remaining.checked_sub(cost) {
+            Some(remaining) => {
+                self.remaining = remaining;
+                Ok(())
+            }
+            None => {
+                self.remaining = 0;
+                Err(EvalError::Budget)
+            }
+        }
     }
 
     /// What was spent so far.

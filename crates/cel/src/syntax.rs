@@ -10,4 +10,4 @@ mod parse;
 mod tree;
 
 pub(crate) use parse::parse;
-pub(crate) use tree::{Expr, Fold, Node};
+pub(crate) use tree::{Expr, Fold, MessageField, Node};

@@ -42,6 +42,8 @@ pub enum Type {
     Object(Arc<Decl>),
     /// A type of a library.
     Opaque(Opaque),
+    /// A message type that an expression constructs by name: `Object`, `Object.spec`, `JSONPatch`.
+    Message(Arc<str>),
     /// The type of types.
     Type(Arc<Self>),
     /// A type parameter of a function; only in signatures and while checking.
@@ -65,6 +67,16 @@ pub enum Opaque {
     Cidr,
     /// `kubernetes.NamedFormat`.
     Format,
+    /// `kubernetes.authorization.Authorizer`.
+    Authorizer,
+    /// `kubernetes.authorization.PathCheck`.
+    PathCheck,
+    /// `kubernetes.authorization.GroupCheck`.
+    GroupCheck,
+    /// `kubernetes.authorization.ResourceCheck`.
+    ResourceCheck,
+    /// `kubernetes.authorization.Decision`.
+    Decision,
 }
 
 impl Opaque {
@@ -76,6 +88,11 @@ impl Opaque {
             Self::Ip => "net.IP",
             Self::Cidr => "net.CIDR",
             Self::Format => "kubernetes.NamedFormat",
+            Self::Authorizer => "kubernetes.authorization.Authorizer",
+            Self::PathCheck => "kubernetes.authorization.PathCheck",
+            Self::GroupCheck => "kubernetes.authorization.GroupCheck",
+            Self::ResourceCheck => "kubernetes.authorization.ResourceCheck",
+            Self::Decision => "kubernetes.authorization.Decision",
         }
     }
 }
@@ -165,6 +182,7 @@ impl fmt::Display for Type {
             Self::Type(inner) => return write!(f, "type({inner})"),
             Self::Object(decl) => decl.name(),
             Self::Opaque(opaque) => opaque.name(),
+            Self::Message(name) => name,
         })
     }
 }

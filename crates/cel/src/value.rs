@@ -4,6 +4,7 @@ mod collection;
 mod compare;
 mod convert;
 pub(crate) mod format;
+mod message;
 mod net;
 mod semver;
 mod show;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 use windlass_core::{Doc, Kind, Quantity};
 
 pub use collection::{List, Map};
+pub use message::Message;
 pub use net::Cidr;
 pub use semver::{Semver, SemverError};
 pub use text::Text;
@@ -33,6 +35,7 @@ pub(crate) use show::{double_text, show};
 pub(crate) use time::{duration_text, parse_duration, parse_timestamp};
 pub(crate) use zone::zone_offset;
 
+use crate::authorization::Authorization;
 use crate::types::{Decl, Opaque, Type};
 use format::Format;
 
@@ -76,6 +79,10 @@ pub enum Value {
     Ip(IpAddr),
     /// A network.
     Cidr(Cidr),
+    /// A message that the expression constructed.
+    Message(Arc<Message>),
+    /// An authorizer, a question to one, or its decision.
+    Authorization(Arc<Authorization>),
     /// A named format.
     #[doc(hidden)]
     Format(&'static Format),
@@ -132,6 +139,8 @@ impl Value {
             Self::Ip(_) => Type::Opaque(Opaque::Ip),
             Self::Cidr(_) => Type::Opaque(Opaque::Cidr),
             Self::Format(_) => Type::Opaque(Opaque::Format),
+            Self::Message(message) => Type::Message(message.name().into()),
+            Self::Authorization(value) => Type::Opaque(value.ty()),
         }
     }
 
@@ -169,6 +178,7 @@ impl Value {
             Self::Double(value) => *value == 0.0,
             Self::String(_) | Self::Bytes(_) | Self::List(_) => self.size() == 0,
             Self::Map(map) => map.is_empty(),
+            Self::Message(message) => message.fields().next().is_none(),
             _ => false,
         }
     }

@@ -2,7 +2,7 @@
 
 use super::{Checker, Unifier};
 use crate::error::Issue;
-use crate::functions::{Function, Signature, compile_regex, function};
+use crate::functions::{ESCAPE_KEY, Function, Signature, compile_regex, function};
 use crate::plan::{CallPlan, Plan, Step};
 use crate::syntax::Expr;
 use crate::types::Type;
@@ -22,7 +22,7 @@ impl Checker<'_> {
         let qualified = target
             .and_then(Expr::qualified_name)
             .map(|target| format!("{target}.{name}"));
-        if let Some(known) = qualified.as_deref().and_then(function) {
+        if let Some(known) = qualified.as_deref().and_then(|name| self.global(name)) {
             return self.resolved(at, known, None, args);
         }
         match function(name) {
@@ -43,6 +43,12 @@ impl Checker<'_> {
         }
     }
 
+    /// The function with a qualified name, if this environment has it.
+    fn global(&self, name: &str) -> Option<&'static Function> {
+        let is_declared = name != ESCAPE_KEY || self.environment.has_patch_types();
+        is_declared.then(|| function(name)).flatten()
+    }
+
     fn optional_select(&mut self, at: usize, args: &[Expr]) -> Plan {
         let [operand, name] = args else {
             return self.issue(at, "unsupported optional field selection".to_owned());
@@ -60,12 +66,7 @@ impl Checker<'_> {
         };
         Plan {
             ty,
-            step: Step::Select {
-                operand: Box::new(operand),
-                field: (**field).to_owned(),
-                is_test: false,
-                is_optional: true,
-            },
+            step: self.field_step(operand, field, false, true),
         }
     }
 

@@ -67,6 +67,7 @@ impl Unifier {
             (Type::Map(ka, va), Type::Map(kb, vb)) => self.assign(ka, kb) && self.assign(va, vb),
             (Type::Object(a), Type::Object(b)) => Arc::ptr_eq(a, b),
             (Type::Opaque(a), Type::Opaque(b)) => a == b,
+            (Type::Message(a), Type::Message(b)) => a == b,
             (a, b) => is_same_plain(a, b),
         }
     }
@@ -84,7 +85,13 @@ fn mentions(ty: &Type, number: usize) -> bool {
 fn is_nullable(ty: &Type) -> bool {
     matches!(
         ty,
-        Type::Null | Type::Object(_) | Type::Opaque(_) | Type::Timestamp | Type::Duration
+        Type::Null
+            | Type::Object(_)
+            | Type::Opaque(_)
+            | Type::Message(_)
+            | Type::Optional(_)
+            | Type::Timestamp
+            | Type::Duration
     )
 }
 
@@ -109,7 +116,11 @@ pub(super) fn resolve_plan(unifier: &Unifier, plan: &mut Plan) {
         plan.ty = Type::Dyn;
     }
     match &mut plan.step {
-        Step::Literal(_) | Step::Variable(_) | Step::Local(_) | Step::TakeLocal(_) => {}
+        Step::Literal(_)
+        | Step::Variable(_)
+        | Step::Composed { .. }
+        | Step::Local(_)
+        | Step::TakeLocal(_) => {}
         Step::Select { operand, .. } => resolve_plan(unifier, operand),
         Step::And(parts) | Step::Or(parts) => parts
             .iter_mut()
@@ -129,6 +140,9 @@ pub(super) fn resolve_plan(unifier: &Unifier, plan: &mut Plan) {
             resolve_plan(unifier, key);
             resolve_plan(unifier, value);
         }),
+        Step::Message(_, fields) => fields
+            .iter_mut()
+            .for_each(|(_, value, _)| resolve_plan(unifier, value)),
         Step::Fold(fold) => {
             for part in [
                 &mut fold.range,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::range::{CostEstimate, Size};
-use super::{CHARACTER, PATTERN_CHARACTER};
+use super::{ACCESS_CHECK, CHARACTER, PATTERN_CHARACTER};
 use crate::environment::Environment;
 use crate::functions::CostRule;
 use crate::plan::{CallPlan, FoldPlan, Plan, Step};
@@ -15,6 +15,7 @@ use crate::value::format::PATTERN_SIZE_MAX;
 const ONE: CostEstimate = CostEstimate::fixed(1);
 const LIST: CostEstimate = CostEstimate::fixed(10);
 const MAP: CostEstimate = CostEstimate::fixed(30);
+const MESSAGE: CostEstimate = CostEstimate::fixed(40);
 /// The bytes of an address.
 const ADDRESS: Size = Size { min: 4, max: 16 };
 
@@ -76,6 +77,7 @@ impl Estimator<'_> {
                 decl: self.environment.decl(*place).cloned(),
                 ..Facts::default()
             },
+            Step::Composed { .. } => Facts::default().with_cost(CostEstimate::fixed(2)),
             Step::Local(slot) | Step::TakeLocal(slot) => self.locals[*slot].clone().with_cost(ONE),
             Step::Select {
                 operand,
@@ -99,6 +101,12 @@ impl Estimator<'_> {
             Step::Call(call) => self.call(call, &plan.ty),
             Step::List(items) => self.list(items),
             Step::Map(entries) => self.map(entries),
+            Step::Message(_, fields) => {
+                let cost = fields.iter().fold(MESSAGE, |sum, (_, value, _)| {
+                    sum.plus(self.plan(value).cost)
+                });
+                Facts::default().with_cost(cost)
+            }
             Step::Fold(fold) => self.fold(fold),
         }
     }
@@ -308,6 +316,8 @@ fn call_estimate(call: &CallPlan, operands: &[(Facts, &Type)]) -> (CostEstimate,
     let is_text = |ty: &Type| matches!(ty, Type::String | Type::Bytes);
     match call.function.cost {
         CostRule::Unit => (ONE, None),
+        CostRule::Selector => (ONE, None),
+        CostRule::AccessCheck => (CostEstimate::fixed(ACCESS_CHECK), None),
         CostRule::Logic => (CostEstimate::default(), None),
         CostRule::Equality => (equality(operands, size(0), size(1)), None),
         CostRule::Order if may_be(is_text) => (smaller(size(0), size(1)), None),

@@ -2,7 +2,7 @@
 
 use super::lex::{Sort, Token, tokens};
 use super::macros;
-use super::tree::{Expr, Node};
+use super::tree::{Expr, MessageField, Node};
 use crate::error::Issue;
 use crate::types::RESERVED;
 use crate::value::Value;
@@ -211,6 +211,8 @@ impl<'a> Parser<'a> {
                 self.expect("]")?;
                 let function = if is_optional { "_[?_]" } else { "_[_]" };
                 Expr::call(open.at, function, vec![expr, index])
+            } else if self.is_at("{") && expr.qualified_name().is_some() {
+                self.message(&expr)?
             } else {
                 return Ok(expr);
             };
@@ -239,9 +241,33 @@ impl<'a> Parser<'a> {
         ))
     }
 
+    /// The fields of a message, after the name of its type.
+    fn message(&mut self, name: &Expr) -> Result<Expr, Issue> {
+        let open = self.expect("{")?;
+        let mut fields = Vec::new();
+        while !self.is_at("}") {
+            let is_optional = self.accept("?").is_some();
+            let field = self.identifier()?;
+            let colon = self.expect(":")?;
+            fields.push(MessageField {
+                at: colon.at,
+                name: unquoted(field.text).to_owned(),
+                value: self.expression()?,
+                is_optional,
+            });
+            if self.accept(",").is_none() {
+                break;
+            }
+        }
+        self.expect("}")?;
+        let name = name.qualified_name().unwrap_or_default();
+        Ok(Expr::new(open.at, Node::Message(name, fields)))
+    }
+
+    /// A name after a dot. Words that the grammar itself uses are none; other reserved words are.
     fn identifier(&mut self) -> Result<Token<'a>, Issue> {
         let token = self.take();
-        if token.sort == Sort::Ident {
+        if token.sort == Sort::Ident && !matches!(token.text, "in" | "true" | "false" | "null") {
             return Ok(token);
         }
         Err(Issue::new(

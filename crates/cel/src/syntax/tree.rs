@@ -33,7 +33,19 @@ pub(crate) enum Node {
     /// Items, each with whether it is left out when it is an empty optional.
     List(Vec<(Expr, bool)>),
     Map(Vec<(Expr, Expr, bool)>),
+    /// The name of a message type, and its fields.
+    Message(String, Vec<MessageField>),
     Fold(Box<Fold>),
+}
+
+/// A field of a constructed message.
+#[derive(Clone, Debug)]
+pub(crate) struct MessageField {
+    pub(crate) at: usize,
+    pub(crate) name: String,
+    pub(crate) value: Expr,
+    /// True if an empty optional leaves the field out.
+    pub(crate) is_optional: bool,
 }
 
 /// A loop over a list or a map.
@@ -72,6 +84,11 @@ impl Expr {
             Node::Map(entries) => entries
                 .iter()
                 .map(|(key, value, _)| key.depth.max(value.depth))
+                .max()
+                .unwrap_or(0),
+            Node::Message(_, fields) => fields
+                .iter()
+                .map(|field| field.value.depth)
                 .max()
                 .unwrap_or(0),
             Node::Fold(fold) => [

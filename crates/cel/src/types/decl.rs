@@ -198,10 +198,16 @@ impl Decl {
         }
     }
 
-    /// A field by its name in expressions.
+    /// A field by its name in expressions. A reserved word names its field without being escaped,
+    /// as in `self.metadata.namespace`.
     pub(crate) fn field(&self, name: &str) -> Option<&FieldDecl> {
         match &self.sort {
-            Sort::Object(fields) => fields.get(name),
+            Sort::Object(fields) => fields.get(name).or_else(|| {
+                RESERVED
+                    .contains(&name)
+                    .then(|| fields.get(&format!("__{name}__")))
+                    .flatten()
+            }),
             Sort::Plain(_) | Sort::Date | Sort::List { .. } | Sort::Map { .. } => None,
         }
     }

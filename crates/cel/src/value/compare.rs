@@ -30,6 +30,8 @@ pub(crate) fn equals(a: &Value, b: &Value) -> bool {
         (Value::Ip(a), Value::Ip(b)) => a == b,
         (Value::Cidr(a), Value::Cidr(b)) => a == b,
         (Value::Format(a), Value::Format(b)) => a.name == b.name,
+        (Value::Message(a), Value::Message(b)) => a.equals(b),
+        (Value::Authorization(a), Value::Authorization(b)) => a == b,
         _ => numbers(a, b) == Some(Ordering::Equal),
     }
 }

@@ -78,8 +78,12 @@ pub(super) fn to_doc(value: &Value) -> Option<Doc> {
         Value::Semver(version) => Doc::from(version.to_string()),
         Value::Optional(Some(inner)) => return to_doc(inner),
         Value::Optional(None) => Doc::NULL,
-        Value::Type(_) | Value::Url(_) | Value::Ip(_) | Value::Cidr(_) | Value::Format(_) => {
-            return None;
-        }
+        Value::Message(message) => return message.to_doc(),
+        Value::Type(_)
+        | Value::Url(_)
+        | Value::Ip(_)
+        | Value::Cidr(_)
+        | Value::Format(_)
+        | Value::Authorization(_) => return None,
     })
 }

@@ -50,6 +50,8 @@ pub(crate) fn show(value: &Value) -> String {
         Value::Ip(ip) => ip.to_string(),
         Value::Cidr(cidr) => cidr.to_string(),
         Value::Format(format) => format.name.to_owned(),
+        Value::Message(message) => message.name().to_owned(),
+        Value::Authorization(value) => value.ty().name().to_owned(),
         Value::Type(ty) => ty.base_name(),
         Value::Optional(None) => "optional.none()".to_owned(),
         Value::Optional(Some(inner)) => format!("optional.of({})", show(inner)),

@@ -229,7 +229,7 @@ impl Evaluation<'_, '_> {
         rule: &Rule,
         new: &Doc,
         path: &FieldPath,
-        bindings: &Bindings,
+        bindings: &Bindings<'_>,
     ) -> Result<(), Exhausted> {
         let path = match rule.field_path.trim().trim_start_matches('.') {
             "" => path.clone(),
@@ -264,7 +264,7 @@ impl Evaluation<'_, '_> {
     fn message(
         &mut self,
         program: &Program,
-        bindings: &Bindings,
+        bindings: &Bindings<'_>,
     ) -> Result<Option<String>, String> {
         match program.evaluate(bindings, &mut self.budget) {
             Ok(value) => {
