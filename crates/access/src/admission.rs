@@ -9,6 +9,7 @@ mod namespace;
 mod node;
 mod node_restriction;
 mod plugin;
+pub mod policy;
 mod priority;
 mod protection;
 pub mod quota;

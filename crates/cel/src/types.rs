@@ -134,6 +134,35 @@ impl Type {
         matches!(self, Self::String)
     }
 
+    /// The complaint about a type that is none of those that are wanted, which are given by their
+    /// declared names.
+    #[must_use]
+    pub fn mismatch(&self, wanted: &[&str]) -> Option<String> {
+        let found = self.declared_name();
+        match wanted {
+            _ if wanted.contains(&found.as_str()) => None,
+            [one] => Some(format!("must evaluate to {one} but got {found}")),
+            some => {
+                let some = some.join(" ");
+                Some(format!("must evaluate to one of [{some}] but got {found}"))
+            }
+        }
+    }
+
+    /// The name of the type with its parameters, as its declaration spells it: `null_type`, where
+    /// the checker says `null`.
+    fn declared_name(&self) -> String {
+        match self {
+            Self::List(item) => format!("list({})", item.declared_name()),
+            Self::Map(key, value) => {
+                format!("map({}, {})", key.declared_name(), value.declared_name())
+            }
+            Self::Optional(inner) => format!("optional_type({})", inner.declared_name()),
+            Self::Type(inner) => format!("type({})", inner.declared_name()),
+            other => other.base_name(),
+        }
+    }
+
     /// Whether values have one size, whatever they are.
     pub(crate) fn is_scalar(&self) -> bool {
         match self {

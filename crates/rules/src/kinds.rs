@@ -1,5 +1,6 @@
 //! What single kinds do beyond the rules of their rows: defaults, preparation, validation.
 
+mod admission_policies;
 mod apps;
 mod autoscaler;
 mod batch;
@@ -36,6 +37,9 @@ mod storage;
 mod webhooks;
 mod workload;
 
+pub use admission_policies::{
+    MutatingPolicies, MutatingPolicyBindings, ValidatingPolicies, ValidatingPolicyBindings,
+};
 pub use apps::{DaemonSets, Deployments, ReplicaSets, ReplicationControllers, StatefulSets};
 pub use autoscaler::{
     Autoscalers, CONVERSION as AUTOSCALER_CONVERSION, OldAutoscalers, in_version_2,

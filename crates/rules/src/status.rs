@@ -354,6 +354,21 @@ impl Status {
         status
     }
 
+    /// The same with another code and reason.
+    #[must_use]
+    pub fn with_reason(mut self, code: u16, reason: &'static str) -> Self {
+        self.code = code;
+        self.reason = reason;
+        self
+    }
+
+    /// The same with another message.
+    #[must_use]
+    pub fn with_message(mut self, message: impl Into<String>) -> Self {
+        self.message = message.into();
+        self
+    }
+
     /// Adds a cause.
     #[must_use]
     pub fn with_cause(mut self, cause: Cause) -> Self {

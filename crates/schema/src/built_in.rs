@@ -520,16 +520,21 @@ fn extensions() -> Vec<Resource> {
         .hooks(kinds::ValidatingWebhooks)
         .configures(AdmissionConfiguration::Webhooks)
         .columns(table::WEBHOOKS),
-        admission("ValidatingAdmissionPolicy", "validatingadmissionpolicies").status(),
+        admission("ValidatingAdmissionPolicy", "validatingadmissionpolicies")
+            .status()
+            .hooks(kinds::ValidatingPolicies),
         admission(
             "ValidatingAdmissionPolicyBinding",
             "validatingadmissionpolicybindings",
-        ),
-        admission("MutatingAdmissionPolicy", "mutatingadmissionpolicies"),
+        )
+        .hooks(kinds::ValidatingPolicyBindings),
+        admission("MutatingAdmissionPolicy", "mutatingadmissionpolicies")
+            .hooks(kinds::MutatingPolicies),
         admission(
             "MutatingAdmissionPolicyBinding",
             "mutatingadmissionpolicybindings",
-        ),
+        )
+        .hooks(kinds::MutatingPolicyBindings),
         flow("FlowSchema", "flowschemas")
             .columns(table::FLOW_SCHEMA)
             .hooks(kinds::FlowSchemas),

@@ -23,6 +23,7 @@
 
 mod compiled;
 mod notes;
+mod policy;
 mod versioned;
 mod webhook;
 
@@ -45,6 +46,7 @@ use crate::callout::Callouts;
 use crate::metrics::Metrics;
 use crate::registry::{Resource, Table};
 use crate::storage::Storage;
+use policy::Policies;
 use webhook::Webhooks;
 
 /// A question to an extension, which may take its time.
@@ -134,12 +136,14 @@ pub(crate) type Panel = Vec<Arc<dyn Extension>>;
 /// All extensions of a server.
 #[derive(Debug)]
 pub(crate) struct Extensions {
+    policies: Compiled<Policies, 4>,
     webhooks: Compiled<Webhooks, 2>,
 }
 
 impl Default for Extensions {
     fn default() -> Self {
         Self {
+            policies: policy::compiled(),
             webhooks: webhook::compiled(),
         }
     }
@@ -148,16 +152,16 @@ impl Default for Extensions {
 impl Extensions {
     /// Returns true if nothing is configured: the check that every write pays for.
     pub(crate) fn is_idle(&self, storage: &Storage) -> bool {
-        self.webhooks.current(storage).is_none()
+        self.policies.current(storage).is_none() && self.webhooks.current(storage).is_none()
     }
 
     /// The extensions that have to be asked about a request; empty if there are none.
     pub(crate) fn panel(&self, storage: &Storage, request: &Attributes<'_>) -> Panel {
-        let webhooks = self
-            .webhooks
-            .current(storage)
-            .map(|it| it as Arc<dyn Extension>);
-        let all = [webhooks].into_iter().flatten();
+        let policies = self.policies.current(storage);
+        let policies = policies.map(|it| it as Arc<dyn Extension>);
+        let webhooks = self.webhooks.current(storage);
+        let webhooks = webhooks.map(|it| it as Arc<dyn Extension>);
+        let all = [policies, webhooks].into_iter().flatten();
         all.filter(|extension| extension.concerns(request))
             .collect()
     }

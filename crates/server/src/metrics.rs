@@ -1,6 +1,7 @@
 //! What is counted, under the names that upstream has for it.
 
 mod connections;
+mod policies;
 mod webhooks;
 
 use std::collections::BTreeMap;
@@ -13,6 +14,7 @@ use parking_lot::Mutex;
 use crate::request::{ResourcePath, Target, Verb};
 
 pub(crate) use connections::{ConnectionMetrics, EndReason, ShedReason};
+pub(crate) use policies::PolicyMetrics;
 pub(crate) use webhooks::{WEBHOOK_DURATIONS, WebhookCall, WebhookDurations, WebhookMetrics};
 
 /// Upper bounds of the durations that are told apart, in seconds: upstream's.
@@ -32,6 +34,8 @@ pub(crate) struct Metrics {
     pub(crate) watches: Mutex<BTreeMap<Labels, Arc<WatchCount>>>,
     /// Connections of the sockets.
     pub(crate) connections: Arc<ConnectionMetrics>,
+    /// Checks of admission policies.
+    pub(crate) policies: PolicyMetrics,
     /// Calls of webhooks.
     pub(crate) webhooks: WebhookMetrics,
 }

@@ -7,6 +7,7 @@ use windlass_core::Doc;
 use super::error::ApplyError;
 use super::manage::{self, Write};
 use super::memo::Creations;
+use super::overlay;
 use super::schema::Schema;
 
 /// Apply and tracking for one kind. Every [`Schema`] is one; a server that learns of kinds while
@@ -24,6 +25,8 @@ pub trait Merging: Send + Sync + fmt::Debug {
     fn track(&self, live: Option<&Doc>, new: &Doc, write: &Write<'_>) -> Doc;
     /// See [`create`](super::create).
     fn create(&self, new: &Doc, write: &Write<'_>, memory: &Creations) -> Doc;
+    /// See [`overlay`](super::overlay).
+    fn overlay(&self, whole: &Doc, partial: &Doc) -> Result<Doc, String>;
 }
 
 impl<S: Schema + Send + Sync + fmt::Debug> Merging for S {
@@ -43,5 +46,9 @@ impl<S: Schema + Send + Sync + fmt::Debug> Merging for S {
 
     fn create(&self, new: &Doc, write: &Write<'_>, memory: &Creations) -> Doc {
         manage::create(*self, new, write, memory)
+    }
+
+    fn overlay(&self, whole: &Doc, partial: &Doc) -> Result<Doc, String> {
+        overlay::overlay(*self, whole, partial)
     }
 }

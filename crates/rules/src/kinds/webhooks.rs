@@ -165,7 +165,9 @@ impl Strictness {
         client_config::validate(config, &path.child("clientConfig"), errors);
         if self.conditions {
             let conditions = webhook.at("/matchConditions").items();
-            validate_conditions(conditions, &path.child("matchConditions"), errors);
+            let compile = |text: &str| match_conditions::compile(text).map(drop);
+            let path = path.child("matchConditions");
+            validate_conditions(conditions, &path, &compile, errors);
         }
     }
 
@@ -227,7 +229,7 @@ fn validate_name(name: &str, path: &FieldPath, errors: &mut FieldErrors) {
 }
 
 /// Finds what is wrong with a rule of a webhook.
-fn validate_rule(rule: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
+pub(super) fn validate_rule(rule: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
     let operations = rule.at("/operations");
     only_wildcard(operations, &path.child("operations"), "operations", errors);
     for (index, operation) in operations.items().iter().enumerate() {
@@ -312,7 +314,13 @@ fn validate_resources(list: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
     }
 }
 
-fn validate_conditions(conditions: &[Doc], path: &FieldPath, errors: &mut FieldErrors) {
+/// Finds what is wrong with match conditions; `compile` compiles one of them.
+pub(super) fn validate_conditions(
+    conditions: &[Doc],
+    path: &FieldPath,
+    compile: &dyn Fn(&str) -> Result<(), String>,
+    errors: &mut FieldErrors,
+) {
     if conditions.len() > CONDITIONS_LIMIT {
         errors.too_many(path, conditions.len(), CONDITIONS_LIMIT);
     }
@@ -324,7 +332,7 @@ fn validate_conditions(conditions: &[Doc], path: &FieldPath, errors: &mut FieldE
         if expression.is_empty() {
             errors.required(&at, "");
         } else if index < CONDITIONS_LIMIT
-            && let Err(why) = match_conditions::compile(expression)
+            && let Err(why) = compile(expression)
         {
             errors.invalid(&at, expression, why);
         }

@@ -374,4 +374,8 @@ impl Merging for Version {
     fn create(&self, new: &Doc, write: &Write<'_>, memory: &Creations) -> Doc {
         Merging::create(&Place::root(&self.schema), new, write, memory)
     }
+
+    fn overlay(&self, whole: &Doc, partial: &Doc) -> Result<Doc, String> {
+        Merging::overlay(&Place::root(&self.schema), whole, partial)
+    }
 }

@@ -22,6 +22,8 @@ use crate::callout::ClientConfig;
 use matched::Matching;
 use mutating::MutatingPass;
 
+pub(super) use review::cel_request;
+
 const GROUP: &str = "admissionregistration.k8s.io";
 /// The timeout of a webhook that says nothing.
 const TIMEOUT_SECONDS: i64 = 10;

@@ -28,7 +28,7 @@ pub(super) fn admission_review(
 }
 
 /// The request as match conditions see it.
-pub(super) fn cel_request(attributes: &Attributes<'_>, versioned: &Versioned) -> Doc {
+pub(in crate::extension) fn cel_request(attributes: &Attributes<'_>, versioned: &Versioned) -> Doc {
     Object::new(request_fields(attributes, versioned)).into()
 }
 
