@@ -182,16 +182,16 @@ impl<'a> Machine<'a, '_> {
         self.charge(1)?;
         match &operand {
             Value::Optional(None) => Ok(Value::Optional(None)),
-            Value::Optional(Some(inner)) => match selected(inner, field)? {
+            Value::Optional(Some(inner)) => match selected(inner, field) {
                 None => Ok(Value::Optional(None)),
                 Some(already @ Value::Optional(_)) => Ok(already),
                 Some(value) => Ok(Value::some(value)),
             },
             _ if *is_optional => match &operand {
                 Value::Map(map) => Ok(map.field(field).map_or(Value::Optional(None), Value::some)),
-                _ => Err(EvalError::no_such_overload()),
+                _ => Ok(Value::Optional(None)),
             },
-            _ => selected(&operand, field)?.ok_or_else(|| EvalError::no_such_key(field)),
+            _ => selected(&operand, field).ok_or_else(|| EvalError::no_such_key(field)),
         }
     }
 
@@ -375,11 +375,12 @@ fn rounds(range: Value, is_pair: bool) -> Result<Vec<(Value, Option<Value>)>, Ev
     })
 }
 
-fn selected(operand: &Value, field: &str) -> Result<Option<Value>, EvalError> {
+fn selected(operand: &Value, field: &str) -> Option<Value> {
     match operand {
-        Value::Map(map) => Ok(map.field(field).or_else(|| map.default_value())),
-        Value::Message(message) => Ok(message.field(field).cloned()),
-        _ => Err(EvalError::no_such_overload()),
+        Value::Map(map) => map.field(field).or_else(|| map.default_value()),
+        Value::Message(message) => message.field(field).cloned(),
+        // What has no fields lacks this one, too; that holds for null above all.
+        _ => None,
     }
 }
 
@@ -389,6 +390,6 @@ fn presence(operand: &Value, field: &str) -> Outcome {
         Value::Message(message) => Ok(Value::Bool(message.field(field).is_some())),
         Value::Optional(None) => Ok(Value::Bool(false)),
         Value::Optional(Some(inner)) => presence(inner, field),
-        _ => Err(EvalError::no_such_overload()),
+        _ => Ok(Value::Bool(false)),
     }
 }

@@ -114,7 +114,7 @@ fn policies_see_the_request_and_the_objects() {
     }
     for (expression, message) in [
         ("request.subResource == ''", "no such key: subResource"),
-        ("oldObject.spec.replicas == 1", "no such overload"),
+        ("oldObject.spec.replicas == 1", "no such key: spec"),
         // Upstream declares the field by its name in Go.
         ("namespaceObject.metadata.UID == '1'", "no such key: UID"),
     ] {

@@ -11,7 +11,6 @@ use crate::needs::Actor;
 
 use Actor::{Clients, Controller, Nothing, Server, Where};
 
-const POLICIES: Actor = Nothing("admission policies are not evaluated yet");
 const CONVERSION: Actor = Nothing("conversion webhooks are not called yet");
 const AGGREGATION: Actor = Nothing("requests are not passed on to other API servers yet");
 const RUNTIME_CLASSES: Actor =
@@ -44,12 +43,12 @@ const ACTORS: &[(&str, &str, Actor)] = &[
     (
         "admissionregistration.k8s.io",
         "mutatingadmissionpolicies",
-        POLICIES,
+        Server,
     ),
     (
         "admissionregistration.k8s.io",
         "mutatingadmissionpolicybindings",
-        POLICIES,
+        Server,
     ),
     (
         "admissionregistration.k8s.io",
@@ -59,12 +58,12 @@ const ACTORS: &[(&str, &str, Actor)] = &[
     (
         "admissionregistration.k8s.io",
         "validatingadmissionpolicies",
-        POLICIES,
+        Server,
     ),
     (
         "admissionregistration.k8s.io",
         "validatingadmissionpolicybindings",
-        POLICIES,
+        Server,
     ),
     (
         "admissionregistration.k8s.io",

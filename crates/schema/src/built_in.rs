@@ -522,18 +522,22 @@ fn extensions() -> Vec<Resource> {
         .columns(table::WEBHOOKS),
         admission("ValidatingAdmissionPolicy", "validatingadmissionpolicies")
             .status()
+            .grants(GrantSort::PolicyParams)
             .hooks(kinds::ValidatingPolicies),
         admission(
             "ValidatingAdmissionPolicyBinding",
             "validatingadmissionpolicybindings",
         )
+        .grants(GrantSort::PolicyParamRef("validatingadmissionpolicies"))
         .hooks(kinds::ValidatingPolicyBindings),
         admission("MutatingAdmissionPolicy", "mutatingadmissionpolicies")
+            .grants(GrantSort::PolicyParams)
             .hooks(kinds::MutatingPolicies),
         admission(
             "MutatingAdmissionPolicyBinding",
             "mutatingadmissionpolicybindings",
         )
+        .grants(GrantSort::PolicyParamRef("mutatingadmissionpolicies"))
         .hooks(kinds::MutatingPolicyBindings),
         flow("FlowSchema", "flowschemas")
             .columns(table::FLOW_SCHEMA)

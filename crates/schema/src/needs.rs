@@ -162,6 +162,10 @@ pub enum GrantSort {
     Role,
     /// It gives those of a role to somebody.
     Binding,
+    /// It shows the parameters of a policy.
+    PolicyParams,
+    /// It names the parameters of a policy of this resource of the same group.
+    PolicyParamRef(&'static str),
 }
 
 /// A question about users and rights.

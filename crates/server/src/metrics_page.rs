@@ -1,6 +1,7 @@
 //! The page of figures, in the format of Prometheus.
 
 mod flow;
+mod policies;
 mod webhooks;
 
 use std::fmt::Write as _;
@@ -30,6 +31,7 @@ pub(crate) fn page(server: &Server) -> String {
     page.bodies(inner.bodies.stats());
     webhooks::write(&mut page, &inner.metrics.webhooks);
     page.audit(&inner.audit);
+    policies::write(&mut page, &inner.metrics.policies);
     let stats = inner.storage.stats();
     page.storage(&stats);
     page.caches(&inner.metrics, &stats);

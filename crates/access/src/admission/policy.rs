@@ -13,6 +13,7 @@ mod authorizer;
 mod binding;
 mod expression;
 mod mutating;
+mod param_access;
 mod validating;
 
 use windlass_cel::{AccessQuestion, Authorization, Authorizer, Bindings, Budget, Value};
@@ -21,6 +22,7 @@ use windlass_core::{Doc, Gvk};
 pub use authorizer::RequestAuthorizer;
 pub use binding::{ParamRef, ParamSelection, PolicyBinding, ValidationAction};
 pub use mutating::{MutatingPolicy, Mutation, MutationError};
+pub use param_access::{refuse_param_kind, refuse_param_ref};
 pub use validating::{AuditAnnotation, Decision, DenialReason, ValidatingPolicy, Verdict};
 
 /// The cost that all match conditions of a policy or webhook may have together.

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use windlass_core::{Doc, GroupResource, Key};
+use windlass_core::{Doc, GroupResource, Gvk, Key};
 
 use crate::admission;
 use crate::allocate::Turn;
@@ -13,8 +13,11 @@ use crate::query::Query;
 use crate::registry::Resource;
 use crate::server::Server;
 use crate::storage::{self, Storage};
+use windlass_access::admission::policy;
 use windlass_access::{self as auth, User};
+use windlass_rules::field::{FieldErrors, FieldPath};
 use windlass_rules::status::Status;
+use windlass_schema::needs::GrantSort;
 
 /// An operation on an object.
 #[derive(Clone, Copy, Debug)]
@@ -112,6 +115,7 @@ impl<'a> Operation<'a> {
         let Some(grant) = self.resource.needs.grant else {
             return Ok(());
         };
+        self.check_params(grant, object, old)?;
         let resource = self.group_resource();
         let write = auth::GrantWrite {
             user: self.user,
@@ -123,5 +127,46 @@ impl<'a> Operation<'a> {
             old,
         };
         auth::check_escalation(&write, self.storage())
+    }
+
+    /// Refuses a policy or a policy binding whose author may not read its parameters.
+    fn check_params(
+        &self,
+        grant: GrantSort,
+        object: &Doc,
+        old: Option<&Doc>,
+    ) -> Result<(), Status> {
+        let (user, storage) = (self.user, self.storage());
+        let table = self.server.inner().registry.table();
+        let resource_of = |kind: &Doc| {
+            let kind = Gvk::parse(kind.str_at("/apiVersion"), kind.str_at("/kind")).ok()?;
+            let version = table.version(kind.group(), kind.version())?;
+            let mut rows = version.resources.values();
+            let row = rows.find(|row| row.gvk == kind)?;
+            Some(row.plural.to_string())
+        };
+        let (field, why) = match grant {
+            GrantSort::Role | GrantSort::Binding => return Ok(()),
+            GrantSort::PolicyParams => {
+                let resource = resource_of(object.at("/spec/paramKind"));
+                let resource = resource.as_deref();
+                let why = policy::refuse_param_kind(user, object, old, resource, storage);
+                ("paramKind", why)
+            }
+            GrantSort::PolicyParamRef(policies) => {
+                let group = self.resource.gvk.group();
+                let policy = storage.find(group, policies, "", object.str_at("/spec/policyName"));
+                let kind = policy.as_ref().map(|policy| policy.at("/spec/paramKind"));
+                let resource = kind.and_then(resource_of);
+                let (policy, resource) = (policy.as_ref(), resource.as_deref());
+                let why = policy::refuse_param_ref(user, (object, old), policy, resource, storage);
+                ("paramRef", why)
+            }
+        };
+        let Some(why) = why else { return Ok(()) };
+        let mut errors = FieldErrors::default();
+        errors.forbidden(&FieldPath::new("spec").child(field), why);
+        let name = object.meta().name();
+        Err(Status::invalid(&self.resource.group_kind(), name, &errors))
     }
 }

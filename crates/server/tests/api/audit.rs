@@ -235,3 +235,68 @@ async fn webhooks_leave_annotations() {
         assert_eq!(of(key), "a.example.com", "{annotations}");
     }
 }
+
+#[tokio::test]
+async fn policies_annotate_what_they_find() {
+    const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
+    const BINDINGS: &str =
+        "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings";
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("audit.log");
+    let api = audited(&path).await;
+    let policy = doc!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
+        "metadata": { "name": "p.example.com" },
+        "spec": {
+            "matchConstraints": { "resourceRules": [{
+                "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"],
+                "operations": ["*"]
+            }] },
+            "validations": [
+                { "expression": "true" }, { "expression": "object.metadata.name == '<b>'" }
+            ],
+            "auditAnnotations": [
+                { "key": "name", "valueExpression": "' ' + object.metadata.name" },
+                { "key": "none", "valueExpression": "null" },
+                { "key": "blank", "valueExpression": "'  '" }
+            ]
+        }
+    });
+    let binding = doc!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicyBinding", "metadata": { "name": "b" },
+        "spec": { "policyName": "p.example.com", "validationActions": ["Audit", "Warn"] }
+    });
+    for (path, object) in [
+        (POLICIES, policy),
+        (BINDINGS, binding),
+        (CONFIG_MAPS, config_map("a")),
+    ] {
+        let create = request(Method::POST, path, "application/json", object.to_json());
+        api.send(create).await.expect(201);
+    }
+    let page = api.get("/metrics").await;
+    let page = String::from_utf8_lossy(&page.body).into_owned();
+    for enforcement in ["audit", "warn"] {
+        let row = format!(
+            "apiserver_validating_admission_policy_check_total{{enforcement_action=\"{enforcement}\",\
+             error_type=\"no_error\",policy=\"p.example.com\",policy_binding=\"b\"}} 1"
+        );
+        assert!(page.contains(&row), "{row}: {page}");
+    }
+    let events = events(&api, &path, CONFIG_MAPS);
+    let annotations = events[1].at("/annotations");
+    let failure = annotations.get("validation.policy.admission.k8s.io/validation_failure");
+    assert_eq!(
+        failure.and_then(Doc::as_str),
+        Some(
+            "[{\"message\":\"failed expression: object.metadata.name == '\\u003cb\\u003e'\",\
+             \"policy\":\"p.example.com\",\"binding\":\"b\",\"expressionIndex\":1,\
+             \"validationActions\":[\"Audit\",\"Warn\"]}]"
+        )
+    );
+    let own = annotations.get("p.example.com/name");
+    assert_eq!(own.and_then(Doc::as_str), Some("a"));
+    assert!(annotations.get("p.example.com/none").is_none());
+    assert!(annotations.get("p.example.com/blank").is_none());
+}

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use tokio::time::Instant;
 use windlass_access::admission::policy::{
     FailurePolicy, PolicyBinding, PolicyInput, RequestAuthorizer,
 };
@@ -145,13 +146,27 @@ pub(super) fn namespace_object(review: &Review<'_>) -> Result<Option<Doc>, Statu
     Ok(Some(namespace.into()))
 }
 
+/// Returns true if nobody waits for the answer any more.
+fn is_over(review: &Review<'_>) -> bool {
+    work::is_cancelled() || Instant::now() >= review.surroundings.notes.deadline
+}
+
+/// Lets other requests have their turn after an evaluation, and ends one that took too long.
+pub(super) async fn yield_and_check_deadline(review: &Review<'_>) -> Result<(), Status> {
+    tokio::task::yield_now().await;
+    match is_over(review) {
+        true => Err(work::timed_out()),
+        false => Ok(()),
+    }
+}
+
 /// Makes the input of an invocation, and works with it.
 pub(super) fn with_input<P, T>(
     invocation: &Invocation<'_, P>,
     review: &Review<'_>,
     versioned: &Versioned,
     namespace: Option<&Doc>,
-    work: impl FnOnce(&PolicyInput<'_>) -> T,
+    evaluate: impl FnOnce(&PolicyInput<'_>) -> T,
 ) -> T {
     let attributes = review.attributes;
     let request = cel_request(attributes, versioned);
@@ -167,7 +182,7 @@ pub(super) fn with_input<P, T>(
         name: attributes.name.clone(),
         ..AccessQuestion::default()
     };
-    work(&PolicyInput {
+    evaluate(&PolicyInput {
         object: versioned.object.as_ref(),
         old: versioned.old.as_ref(),
         params: invocation.params.as_ref(),
@@ -176,7 +191,7 @@ pub(super) fn with_input<P, T>(
         namespace,
         resource: &resource,
         authorizer: &RequestAuthorizer::new(attributes.user, review.surroundings.storage),
-        is_cancelled: &work::is_cancelled,
+        is_cancelled: &|| is_over(review),
     })
 }
 

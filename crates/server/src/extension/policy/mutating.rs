@@ -87,7 +87,7 @@ impl PolicyPass {
                 is_dirty: &mut is_dirty,
             };
             run.invoke(self, draft).await?;
-            crate::work::check()?;
+            invocation::yield_and_check_deadline(&draft.review).await?;
         }
         // Whatever was applied counts as a change, also if it made no difference.
         if is_dirty {

@@ -58,7 +58,7 @@ pub(super) async fn validate(
                 outcome.take(&invocation, review, verdict);
             }
         }
-        crate::work::check()?;
+        invocation::yield_and_check_deadline(review).await?;
     }
     outcome.publish(review);
     outcome.answer(review)
