@@ -40,11 +40,15 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let concurrency = &arguments.concurrency;
     settings.replicaset.workers = concurrency.concurrent_replicaset_syncs;
     settings.deployment.workers = concurrency.concurrent_deployment_syncs;
+    settings.daemonset.workers = concurrency.concurrent_daemonset_syncs;
+    settings.statefulset.workers = concurrency.concurrent_statefulset_syncs;
     settings.job.workers = concurrency.concurrent_job_syncs;
     settings.cronjob.workers = concurrency.concurrent_cron_job_syncs;
     settings.ttl_after_finished.workers = concurrency.concurrent_ttl_after_finished_syncs;
     settings.endpoints.workers = concurrency.concurrent_endpoint_syncs;
     settings.endpointslice.workers = concurrency.concurrent_service_endpoint_syncs;
+    settings.endpointslice_mirroring.workers =
+        concurrency.mirroring_concurrent_service_endpoint_syncs;
     settings.garbage_collector.workers = concurrency.concurrent_gc_syncs;
     settings.namespace.workers = concurrency.concurrent_namespace_syncs;
     settings.claims.workers = concurrency.concurrent_resource_claim_syncs;

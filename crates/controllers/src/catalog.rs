@@ -7,9 +7,10 @@ use windlass_runtime::Manager;
 
 use crate::dynamic_resources::DynamicResources;
 use crate::{
-    claims, cronjob, deployment, driver, dynamic_resources, endpoints, endpointslice,
-    garbage_collector, job, namespace, node, pod_gc, pvcprotection, pvprotection, replicaset,
-    replicationcontroller, resourcequota, root_ca, scheduler, service_account, ttl_after_finished,
+    claims, cronjob, daemonset, deployment, driver, dynamic_resources, endpoints, endpointslice,
+    endpointslice_mirroring, garbage_collector, job, namespace, node, pod_gc, pvcprotection,
+    pvprotection, replicaset, replicationcontroller, resourcequota, root_ca, scheduler,
+    service_account, statefulset, ttl_after_finished,
 };
 
 /// How many workers each controller has, and what else can be set.
@@ -20,6 +21,10 @@ pub struct Settings {
     pub replicaset: replicaset::Options,
     /// Of Deployments.
     pub deployment: deployment::Options,
+    /// Of DaemonSets.
+    pub daemonset: daemonset::Options,
+    /// Of StatefulSets.
+    pub statefulset: statefulset::Options,
     /// Of Jobs.
     pub job: job::Options,
     /// Of CronJobs.
@@ -30,6 +35,8 @@ pub struct Settings {
     pub pod_gc: pod_gc::Options,
     /// Of EndpointSlices.
     pub endpointslice: endpointslice::Options,
+    /// Of EndpointSlices for Endpoints that no selector makes.
+    pub endpointslice_mirroring: endpointslice_mirroring::Options,
     /// Of Endpoints.
     pub endpoints: endpoints::Options,
     /// Of the garbage collector.
@@ -63,11 +70,14 @@ impl Default for Settings {
         Self {
             replicaset: replicaset::Options::default(),
             deployment: deployment::Options::default(),
+            daemonset: daemonset::Options::default(),
+            statefulset: statefulset::Options::default(),
             job: job::Options::default(),
             cronjob: cronjob::Options::default(),
             ttl_after_finished: ttl_after_finished::Options::default(),
             pod_gc: pod_gc::Options::default(),
             endpointslice: endpointslice::Options::default(),
+            endpointslice_mirroring: endpointslice_mirroring::Options::default(),
             endpoints: endpoints::Options::default(),
             garbage_collector: garbage_collector::Options::default(),
             namespace: namespace::Options::default(),
@@ -132,6 +142,12 @@ pub const ALL: &[Entry] = &[
         add: |manager, settings| cronjob::add_to(manager, &settings.cronjob),
     },
     Entry {
+        name: daemonset::NAME,
+        is_default: true,
+        pod_spec: PodSpec::Fields(daemonset::POD_SPEC_FIELDS),
+        add: |manager, settings| daemonset::add_to(manager, &settings.daemonset),
+    },
+    Entry {
         name: deployment::NAME,
         is_default: true,
         pod_spec: PodSpec::Fields(&[]),
@@ -142,6 +158,14 @@ pub const ALL: &[Entry] = &[
         is_default: true,
         pod_spec: PodSpec::Fields(endpointslice::POD_SPEC_FIELDS),
         add: |manager, settings| endpointslice::add_to(manager, &settings.endpointslice),
+    },
+    Entry {
+        name: endpointslice_mirroring::NAME,
+        is_default: true,
+        pod_spec: PodSpec::Fields(&[]),
+        add: |manager, settings| {
+            endpointslice_mirroring::add_to(manager, &settings.endpointslice_mirroring);
+        },
     },
     Entry {
         name: endpoints::NAME,
@@ -220,6 +244,12 @@ pub const ALL: &[Entry] = &[
         is_default: true,
         pod_spec: PodSpec::Fields(&[]),
         add: |manager, settings| service_account::add_to(manager, &settings.service_account),
+    },
+    Entry {
+        name: statefulset::NAME,
+        is_default: true,
+        pod_spec: PodSpec::Fields(statefulset::POD_SPEC_FIELDS),
+        add: |manager, settings| statefulset::add_to(manager, &settings.statefulset),
     },
     Entry {
         name: ttl_after_finished::NAME,

@@ -17,7 +17,8 @@ pub mod catalog;
 
 pub use windlass_placement::{allocator, claims, driver, dynamic_resources, node, scheduler};
 pub use windlass_workloads::{
-    cronjob, deployment, endpoints, endpointslice, garbage_collector, job, namespace, pod_gc,
-    pvcprotection, pvprotection, replicaset, replicationcontroller, resourcequota, root_ca,
-    service_account, ttl_after_finished,
+    cronjob, daemonset, deployment, endpoints, endpointslice, endpointslice_mirroring,
+    garbage_collector, job, namespace, pod_gc, pvcprotection, pvprotection, replicaset,
+    replicationcontroller, resourcequota, root_ca, service_account, statefulset,
+    ttl_after_finished,
 };

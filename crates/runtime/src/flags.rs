@@ -168,6 +168,24 @@ pub struct ConcurrencyFlags {
     )]
     pub concurrent_deployment_syncs: usize,
 
+    /// DaemonSets at the same time.
+    #[arg(
+        long,
+        env = "WINDLASS_CONCURRENT_DAEMONSET_SYNCS",
+        value_name = "NUMBER",
+        default_value_t = 2
+    )]
+    pub concurrent_daemonset_syncs: usize,
+
+    /// StatefulSets at the same time.
+    #[arg(
+        long,
+        env = "WINDLASS_CONCURRENT_STATEFULSET_SYNCS",
+        value_name = "NUMBER",
+        default_value_t = 5
+    )]
+    pub concurrent_statefulset_syncs: usize,
+
     /// Jobs at the same time.
     #[arg(
         long,
@@ -212,6 +230,15 @@ pub struct ConcurrencyFlags {
         default_value_t = 5
     )]
     pub concurrent_service_endpoint_syncs: usize,
+
+    /// Endpoints that are mirrored to EndpointSlices, at the same time.
+    #[arg(
+        long,
+        env = "WINDLASS_MIRRORING_CONCURRENT_SERVICE_ENDPOINT_SYNCS",
+        value_name = "NUMBER",
+        default_value_t = 5
+    )]
+    pub mirroring_concurrent_service_endpoint_syncs: usize,
 
     /// ResourceClaims at the same time.
     #[arg(

@@ -18,7 +18,7 @@ mod rollout;
 mod scale;
 mod set;
 mod status;
-mod template;
+pub(crate) mod template;
 
 use std::sync::Arc;
 

@@ -2,7 +2,7 @@
 //! readiness of each.
 
 pub(crate) mod endpoint;
-mod pack;
+pub(crate) mod pack;
 mod selection;
 
 use std::{

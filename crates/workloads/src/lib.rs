@@ -11,11 +11,14 @@
 //! ```
 
 pub mod cronjob;
+pub mod daemonset;
 pub mod deployment;
 pub mod endpoints;
 pub mod endpointslice;
+pub mod endpointslice_mirroring;
 mod expectations;
 pub mod garbage_collector;
+mod history;
 pub mod job;
 pub mod namespace;
 mod owned;
@@ -31,6 +34,7 @@ pub mod resourcequota;
 pub mod root_ca;
 pub mod service_account;
 mod slow_start;
+pub mod statefulset;
 pub mod ttl_after_finished;
 
 pub use expectations::{EXPECTATIONS_TIMEOUT, Expectations, UidExpectations};

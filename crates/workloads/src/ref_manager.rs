@@ -23,6 +23,8 @@ pub struct RefManager<'a> {
     selector: &'a Selector,
     /// Finalizers that come and go with the ownership.
     finalizers: Vec<String>,
+    /// A further demand on objects beside the selector.
+    member: Option<fn(owner: &Doc, object: &Doc) -> bool>,
     /// Whether the owner may adopt, once somebody has asked.
     may_adopt: OnceCell<Result<(), String>>,
 }
@@ -85,8 +87,16 @@ impl<'a> RefManager<'a> {
             child_kind,
             selector,
             finalizers,
+            member: None,
             may_adopt,
         }
+    }
+
+    /// Demands more of an object than matching labels. One that fails is released, not adopted.
+    #[must_use]
+    pub fn members(mut self, is_member: fn(owner: &Doc, object: &Doc) -> bool) -> Self {
+        self.member = Some(is_member);
+        self
     }
 
     /// Puts finalizers on objects that are adopted, and removes them on release.
@@ -124,7 +134,8 @@ impl<'a> RefManager<'a> {
 
     fn verdict(&self, object: &Doc) -> Verdict {
         let (meta, owner) = (object.meta(), self.owner.meta());
-        let is_match = self.selector.matches(&meta.labels());
+        let is_member = self.member.is_none_or(|it| it(self.owner, object));
+        let is_match = is_member && self.selector.matches(&meta.labels());
         if let Some(controller) = meta.controller() {
             return match (controller.uid == owner.uid(), is_match, owner.is_deleting()) {
                 (false, _, _) | (true, false, true) => Verdict::Ignore,

@@ -7,10 +7,10 @@
 //! the server answers the deletion of a pod with the pod, at the revision of the deletion.
 
 mod claim;
-mod handlers;
+pub(crate) mod handlers;
 mod manage;
 mod metrics;
-mod status;
+pub(crate) mod status;
 mod tally;
 mod victims;
 

@@ -22,7 +22,7 @@ const QUANTITY_MAPS: [&str; 3] = ["limits", "overhead", "requests"];
 const QUANTITIES: [&str; 2] = ["divisor", "sizeLimit"];
 
 /// Whether two templates describe the same pods, whatever their hash labels say.
-pub(super) fn is_same(a: &Doc, b: &Doc) -> bool {
+pub(crate) fn is_same(a: &Doc, b: &Doc) -> bool {
     let (a, b) = (without_hash(a), without_hash(b));
     a == b || normal(&a) == normal(&b)
 }
@@ -39,7 +39,7 @@ pub(super) fn without_hash(template: &Doc) -> Doc {
 ///
 /// It is made of the template as JSON, not of the types of a program: it stays the same when
 /// fields are added to those types.
-pub(super) fn hash(template: &Doc, collisions: Option<i64>) -> String {
+pub(crate) fn hash(template: &Doc, collisions: Option<i64>) -> String {
     let mut hash = fnv1a(FNV_START, &normal(&without_hash(template)).to_json());
     if let Some(collisions) = collisions {
         hash = fnv1a(hash, &collisions.to_le_bytes());

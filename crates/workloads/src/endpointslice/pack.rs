@@ -7,7 +7,7 @@ use windlass_core::{Doc, EditError};
 use super::MAX_ENDPOINTS;
 
 /// The ports of a slice, in a form that can be compared.
-pub(super) type PortsKey = Vec<[String; 4]>;
+pub(crate) type PortsKey = Vec<[String; 4]>;
 
 /// The endpoints that a set of ports should have.
 #[derive(Debug, Default)]
@@ -27,7 +27,7 @@ pub(super) struct Changes {
 }
 
 /// The ports of a slice, in a form that can be compared.
-pub(super) fn ports_key(ports: &[Doc]) -> PortsKey {
+pub(crate) fn ports_key(ports: &[Doc]) -> PortsKey {
     let mut key: PortsKey = ports
         .iter()
         .map(|port| {
@@ -46,7 +46,7 @@ pub(super) fn ports_key(ports: &[Doc]) -> PortsKey {
 }
 
 /// What makes an endpoint the same one.
-pub(super) fn endpoint_key(endpoint: &Doc) -> String {
+pub(crate) fn endpoint_key(endpoint: &Doc) -> String {
     let addresses = endpoint.at("/addresses").items().iter();
     let mut parts: Vec<&str> = addresses.filter_map(Doc::as_str).collect();
     parts.sort_unstable();

@@ -10,23 +10,37 @@ use super::{Engine, status};
 use crate::is_pod_ready;
 use crate::owned::{self, SelectorFn};
 
-/// What the handlers know of the sets.
-pub(super) struct Handlers {
+/// The handlers of pods for one kind of set.
+pub(crate) struct Handlers {
     kind: ResourceKind,
     selector: SelectorFn,
     sets: SharedInformer,
+    /// Added to the time after which a pod that became ready is looked at again.
+    slack: Duration,
 }
 
 impl Handlers {
     pub(super) fn of(engine: &Engine) -> Self {
+        let (kind, selector) = (&engine.variant.kind, engine.variant.selector);
+        Self::new(kind, selector, &engine.sets)
+    }
+
+    pub(crate) fn new(kind: &ResourceKind, selector: SelectorFn, sets: &SharedInformer) -> Self {
         Self {
-            kind: engine.variant.kind.clone(),
-            selector: engine.variant.selector,
-            sets: engine.sets.clone(),
+            kind: kind.clone(),
+            selector,
+            sets: sets.clone(),
+            slack: Duration::ZERO,
         }
     }
 
-    pub(super) fn on_pod(&self, change: &Change<'_>) -> Vec<Trigger> {
+    /// Looks at a pod that became ready so much later than its set says.
+    pub(crate) fn slack(mut self, slack: Duration) -> Self {
+        self.slack = slack;
+        self
+    }
+
+    pub(crate) fn on_pod(&self, change: &Change<'_>) -> Vec<Trigger> {
         match (change.old, change.new) {
             (None, Some(pod)) => self.added(pod),
             (Some(old), Some(new)) => self.updated(old, new),
@@ -84,7 +98,7 @@ impl Handlers {
         let min_ready = status::min_ready(set.doc());
         let is_timed = min_ready > Duration::ZERO;
         if is_timed && !is_pod_ready(old.doc()) && is_pod_ready(new.doc()) {
-            triggers.push(Trigger::after(set.key(), min_ready));
+            triggers.push(Trigger::after(set.key(), min_ready + self.slack));
         }
         triggers
     }
@@ -100,7 +114,8 @@ impl Handlers {
         owned::resolve(&sets, pod.namespace(), reference, &self.kind)
     }
 
-    fn wanted_by(&self, pod: &Obj) -> Vec<Trigger> {
+    /// The sets that would adopt an orphan.
+    pub(crate) fn wanted_by(&self, pod: &Obj) -> Vec<Trigger> {
         let sets = self.sets.lister().snapshot();
         let keys: Vec<Key> = owned::owners_wanting(&sets, pod, self.selector);
         if keys.len() > 1 {

@@ -12,7 +12,7 @@ use super::{Engine, manage::Managed, tally::Counts};
 const REPLICA_FAILURE: &str = "ReplicaFailure";
 
 /// How long a pod must be ready before it counts as available.
-pub(super) fn min_ready(set: &Doc) -> Duration {
+pub(crate) fn min_ready(set: &Doc) -> Duration {
     Duration::from_secs(set.at("/spec/minReadySeconds").as_u64().unwrap_or(0))
 }
 

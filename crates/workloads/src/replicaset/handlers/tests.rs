@@ -31,11 +31,7 @@ impl Stage {
         owned::index_owners(&informer, owned::label_selector);
         factory.start();
         factory.wait_for_sync().await.unwrap();
-        let handlers = Handlers {
-            kind,
-            selector: owned::label_selector,
-            sets: informer,
-        };
+        let handlers = Handlers::new(&kind, owned::label_selector, &informer);
         Self {
             handlers,
             sets,
