@@ -4,6 +4,7 @@
 pub(crate) mod endpoint;
 pub(crate) mod pack;
 mod selection;
+mod topology;
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -11,9 +12,12 @@ use std::{
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use windlass_cache::{Obj, SharedInformer};
 use windlass_client::{DeleteOptions, WriteOptions};
-use windlass_core::{Doc, EditError, GroupVersion, Key, Object, OwnerRef, Str, doc, names};
+use windlass_core::{
+    Doc, EditError, GroupVersion, Key, Object, OwnerRef, Str, condition, doc, names,
+};
 use windlass_queue::ItemExponential;
 use windlass_runtime::{
     Action, Change, Context, Controller, Error, EventType, Manager, ResourceKind, Result, Trigger,
@@ -23,6 +27,7 @@ use crate::{is_namespace_terminating, owned};
 use endpoint::{AddressType, endpoint, is_endpoint, ports, publishes_all};
 use pack::{Changes, Group, endpoint_key, pack, ports_key};
 pub(crate) use selection::{Selection, selects};
+use topology::ZoneShares;
 
 /// The name of the controller, as kube-controller-manager has it.
 pub const NAME: &str = "endpointslice-controller";
@@ -74,6 +79,7 @@ pub fn add_to(manager: &Manager, options: &Options) {
         nodes: informer(&nodes),
         slice_kind,
         node_kind: nodes,
+        hinted: Mutex::default(),
     });
     owned::accept(engine.slices.add_index(BY_SERVICE, service_of_slice));
     manager.add(engine.controller(options.workers));
@@ -101,6 +107,9 @@ struct Engine {
     node_kind: ResourceKind,
     slices: SharedInformer,
     nodes: SharedInformer,
+    /// Services whose endpoints have topology-aware hints. Written by syncs, and bounded by the
+    /// Services that exist.
+    hinted: Mutex<HashSet<Key>>,
 }
 
 impl Engine {
@@ -108,6 +117,7 @@ impl Engine {
         let selection = self.selection.clone();
         let (services, pods) = (selection.service_kind.clone(), selection.pod_kind.clone());
         let (slices, nodes) = (self.slice_kind.clone(), self.node_kind.clone());
+        let services_of_nodes = selection.services.clone();
         let sync = move |key: Key, cx: Context| {
             let engine = self.clone();
             async move { engine.sync(&key, &cx).await }
@@ -124,11 +134,12 @@ impl Engine {
             ))
             .reacts_to_kind(pods, move |change| selection.on_pod(change))
             .reacts_to_kind(slices, on_slice)
-            .reads_kind(nodes)
+            .reacts_to_kind(nodes, move |change| on_node(&services_of_nodes, change))
     }
 
     async fn sync(&self, key: &Key, cx: &Context) -> Result<Action> {
         let Some(service) = self.selection.service(key) else {
+            self.hinted.lock().remove(key);
             return Ok(Action::done());
         };
         if !selects(service.doc()) {
@@ -179,7 +190,8 @@ impl Engine {
         slices: Vec<Doc>,
         family: AddressType,
     ) -> Result<()> {
-        let (groups, missing) = self.groups(service, pods, family);
+        let (mut groups, missing) = self.groups(service, pods, family);
+        self.add_topology_hints(cx, service, &mut groups, &slices, family);
         let count = slices.len();
         let (own, others): (Vec<Doc>, Vec<Doc>) = slices.into_iter().partition(|slice| {
             let mut owners = slice.meta().owner_refs();
@@ -232,6 +244,43 @@ impl Engine {
             group.endpoints.extend(keyed);
         }
         (groups, missing)
+    }
+
+    /// Adds topology-aware hints if the Service asks for them, and tells of what comes of that.
+    fn add_topology_hints(
+        &self,
+        cx: &Context,
+        service: &Doc,
+        groups: &mut BTreeMap<pack::PortsKey, Group>,
+        slices: &[Doc],
+        family: AddressType,
+    ) {
+        let key = service.meta().key();
+        let tell = |event_type: EventType, reason: &str, text: &str| {
+            let text = format!("{text}, addressType: {}", family.as_str());
+            cx.recorder().event(service, event_type, reason, &text);
+        };
+        if !topology::is_auto(service) {
+            if self.hinted.lock().remove(&key) {
+                let text = "Topology Aware Hints has been disabled";
+                tell(EventType::Warning, "TopologyAwareHintsDisabled", text);
+            }
+            return;
+        }
+        let nodes: Vec<Obj> = self.nodes.lister().snapshot().iter().collect();
+        let shares = ZoneShares::of(nodes.iter().map(Obj::doc));
+        match topology::add_hints(groups, shares.as_ref(), slices) {
+            Ok(()) => {
+                if self.hinted.lock().insert(key) {
+                    let text = "Topology Aware Hints has been enabled";
+                    tell(EventType::Normal, "TopologyAwareHintsEnabled", text);
+                }
+            }
+            Err(text) => {
+                self.hinted.lock().remove(&key);
+                tell(EventType::Warning, "TopologyAwareHintsDisabled", &text);
+            }
+        }
     }
 
     /// Creates, updates and deletes. A slice that would go is made one that is missing.
@@ -343,6 +392,22 @@ fn with_labels(slice: &Doc, service: &Doc) -> Result<Doc, EditError> {
         .with(SERVICE_NAME, service.meta().name().into())
         .with(MANAGED_BY, MANAGER.into());
     slice.with("/metadata/labels", labels)
+}
+
+/// A node that comes or goes, or changes its readiness, zone or CPUs, changes the shares of zones.
+fn on_node(services: &SharedInformer, change: &Change<'_>) -> Vec<Trigger> {
+    let facts = |node: Option<&Obj>| {
+        let node = node?;
+        let is_ready = condition(node.doc(), "Ready").is_some_and(|it| it.is_true());
+        let parts = ["/metadata/labels", "/status/allocatable/cpu"];
+        Some((is_ready, parts.map(|at| node.doc().at(at).clone())))
+    };
+    if facts(change.old) == facts(change.new) {
+        return Vec::new();
+    }
+    let services = services.lister().snapshot();
+    let asking = services.iter().filter(|it| topology::is_auto(it.doc()));
+    asking.map(|it| Trigger::now(it.key())).collect()
 }
 
 /// A slice that somebody changed is put right, for the Service that it was for and the one it is for.

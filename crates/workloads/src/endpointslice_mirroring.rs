@@ -130,8 +130,8 @@ impl Engine {
         };
         Controller::of_kind(endpoints, sync)
             .filter(|change| {
-                let states = [change.old, change.new].into_iter().flatten();
-                states.into_iter().any(is_mirrored)
+                let mut states = [change.old, change.new].into_iter().flatten();
+                states.any(is_mirrored)
             })
             .named(NAME)
             .queue_named("endpoint_slice_mirroring")

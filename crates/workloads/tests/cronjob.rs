@@ -5,11 +5,12 @@
     reason = "a helper of a test may fail as the test itself"
 )]
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use windlass_client::{DeleteOptions, Propagation};
 use windlass_core::{Doc, Gvr, Time, doc, merge_patch};
-use windlass_testing::{Cluster, Running};
+use windlass_testing::{Cluster, Fault, Faults, Running};
 use windlass_workloads::cronjob;
 
 const JOBS: Gvr = Gvr::constant("batch", "v1", "jobs");
@@ -418,4 +419,79 @@ async fn a_crash_after_the_creation_makes_no_second_job() {
     world.pass(1).await;
     assert_eq!(world.jobs().await.len(), 1);
     assert_eq!(world.get().await.str_at("/status/active/0/name"), name);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_template_changes_future_jobs_only() {
+    let world = World::new().await;
+    world.create("* * * * *", doc!({})).await;
+    world.pass_to(MINUTE, 2).await;
+    let image = |job: &Doc| {
+        job.str_at("/spec/template/spec/containers/0/image")
+            .to_owned()
+    };
+    assert_eq!(image(&world.jobs().await[0]), "i");
+    let containers = doc!([{ "name": "c", "image": "j" }]);
+    let template = doc!({ "spec": { "template": { "spec": { "containers": containers } } } });
+    world.patch(doc!({ "jobTemplate": template })).await;
+    world.pass(MINUTE).await;
+    let jobs = world.jobs().await;
+    let images: Vec<String> = jobs.iter().map(image).collect();
+    assert_eq!(images, ["i", "j"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn jobs_go_with_their_cron_job() {
+    let world = World::new().await;
+    world.cluster.run_with("gc", |manager| {
+        use windlass_workloads::garbage_collector;
+        garbage_collector::add_to(manager, &garbage_collector::Options::default());
+    });
+    let created = world.create("* * * * *", doc!({})).await;
+    world.pass_to(MINUTE, 2).await;
+    assert_eq!(world.jobs().await.len(), 1);
+    world
+        .cluster
+        .delete(&created, Propagation::Background)
+        .await;
+    world.pass(3 * MINUTE).await;
+    assert!(world.jobs().await.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_told_when_the_namespace_is_going_and_it_is_tried_again() {
+    let world = World::idle().await;
+    let namespace = doc!({
+        "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "going" }
+    });
+    let namespace = world.cluster.create_doc(&namespace).await;
+    let cron_job = world.create("* * * * *", doc!({ "suspend": true })).await;
+    let metadata = doc!({ "name": "tick", "namespace": "going" });
+    let there = cron_job.with("/metadata", metadata).unwrap();
+    let there = there.with("/spec/suspend", false).unwrap();
+    world.cluster.create_doc(&there).await;
+    world
+        .cluster
+        .delete(&namespace, Propagation::Background)
+        .await;
+    let (faults, calls) = (Faults::none(), Arc::new(Mutex::new(Vec::new())));
+    let seen = calls.clone();
+    faults.set(move |call| {
+        if call.method == http::Method::POST {
+            seen.lock().push(call.path.clone());
+        }
+        Fault::None
+    });
+    let transport = world.cluster.transport().layer(&faults);
+    let manager = world.cluster.manager_on("cronjobs", transport);
+    let manager = manager.build().unwrap();
+    cronjob::add_to(&manager, &cronjob::Options::default());
+    world.cluster.run_manager(manager);
+    world.pass_to(MINUTE, 10).await;
+    let count = |end: &str| {
+        let calls = calls.lock();
+        calls.iter().filter(|path| path.ends_with(end)).count()
+    };
+    assert!(count("/going/jobs") > 1, "it is tried again");
+    assert_eq!(count("/events"), 0);
 }

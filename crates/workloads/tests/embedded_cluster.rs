@@ -1,4 +1,4 @@
-//! Jobs and Services in a cluster with all controllers, as `windlass up` has them.
+//! Jobs, Services, DaemonSets and StatefulSets in a cluster with all controllers, as `windlass up` has them.
 
 use windlass_core::{Doc, Gvr, condition};
 use windlass_testing::Cluster;
@@ -56,4 +56,64 @@ async fn jobs_complete_and_services_have_endpoints_without_an_annotation() {
     let endpoints = cluster.find(&ENDPOINTS, "default/web").await;
     let endpoints = endpoints.expect("the Service has Endpoints");
     assert_eq!(endpoints.at("/subsets/0/addresses").items().len(), 3);
+}
+
+const DAEMON_SETS: Gvr = Gvr::constant("apps", "v1", "daemonsets");
+const STATEFUL_SETS: Gvr = Gvr::constant("apps", "v1", "statefulsets");
+const PODS: Gvr = Gvr::constant("", "v1", "pods");
+const NODES: Gvr = Gvr::constant("", "v1", "nodes");
+
+const SETS: &str = "
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: { name: agent, namespace: default }
+spec:
+  selector: { matchLabels: { app: agent } }
+  template:
+    metadata: { labels: { app: agent } }
+    spec: { containers: [{ name: c, image: i }] }
+---
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: { name: db, namespace: default }
+spec:
+  serviceName: db
+  replicas: 3
+  selector: { matchLabels: { app: db } }
+  template:
+    metadata: { labels: { app: db } }
+    spec: { containers: [{ name: c, image: i }] }
+";
+
+#[tokio::test(start_paused = true)]
+async fn daemon_sets_and_stateful_sets_become_ready_on_pretend_nodes() {
+    let cluster = Cluster::builder()
+        .controllers(["*"])
+        .settings(|settings| settings.node.nodes = 4)
+        .start()
+        .await;
+    cluster.create_yaml(SETS).await;
+    let number = async |c: &Cluster, resource: &Gvr, key: &str, at: &str| {
+        let set = c.find(resource, key).await;
+        set.and_then(|set| set.at(at).as_i64()).unwrap_or(0)
+    };
+    cluster
+        .until(async |c| {
+            let agents = number(c, &DAEMON_SETS, "default/agent", "/status/numberReady").await;
+            let dbs = number(c, &STATEFUL_SETS, "default/db", "/status/readyReplicas").await;
+            (agents, dbs) == (4, 3)
+        })
+        .await;
+    // Each pod of the DaemonSet is on the node that it names.
+    let nodes = cluster.list_docs(&NODES, "", "").await;
+    assert_eq!(nodes.len(), 4);
+    let pods = cluster.list_docs(&PODS, "default", "app=agent").await;
+    let mut used: Vec<&str> = pods.iter().map(|it| it.str_at("/spec/nodeName")).collect();
+    used.sort_unstable();
+    used.dedup();
+    assert_eq!(used.len(), 4);
+    let pods = cluster.list_docs(&PODS, "default", "app=db").await;
+    let mut names: Vec<&str> = pods.iter().map(|it| it.meta().name()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["db-0", "db-1", "db-2"]);
 }

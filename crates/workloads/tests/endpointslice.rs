@@ -327,3 +327,130 @@ async fn a_service_without_a_selector_is_left_to_others() {
     assert_eq!(left.at("/endpoints"), slice.at("/endpoints"));
     assert!(world.cluster.find(&SERVICES, "default/web").await.is_some());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_preferred_node_is_a_hint_beside_its_zone() {
+    let world = World::new().await;
+    world
+        .service(doc!({ "trafficDistribution": "PreferSameNode" }))
+        .await;
+    world.pod(0, doc!({}), true).await;
+    let slice = world.slice().await;
+    let hints = doc!({ "forZones": [{ "name": "a" }], "forNodes": [{ "name": "n1" }] });
+    assert_eq!(*slice.at("/endpoints/0/hints"), hints);
+}
+
+impl World {
+    /// Asks for topology-aware hints.
+    async fn be_aware(&self, service: &Doc, mode: &str) {
+        let annotations = doc!({ "service.kubernetes.io/topology-mode": mode });
+        let patch = doc!({ "metadata": { "annotations": annotations } });
+        self.cluster.patch(service, patch).await;
+    }
+
+    /// Makes a node ready with some CPUs.
+    async fn make_ready(&self, name: &str) {
+        let node = self.cluster.find(&NODES, name).await.unwrap();
+        let status = doc!({
+            "allocatable": { "cpu": "4" }, "conditions": [{ "type": "Ready", "status": "True" }]
+        });
+        self.cluster.patch_status(&node, status).await;
+    }
+
+    async fn told(&self) -> Vec<String> {
+        self.settle().await;
+        let events = self.cluster.list_docs(&EVENTS, "default", "").await;
+        let text = |it: &Doc| ["/type", "/reason", "/message"].map(|at| it.str_at(at).to_owned());
+        events.iter().map(|it| text(it).join(" ")).collect()
+    }
+}
+
+const NODES: Gvr = Gvr::constant("", "v1", "nodes");
+
+#[tokio::test(start_paused = true)]
+async fn topology_aware_hints_follow_the_shares_of_zones() {
+    let world = World::new().await;
+    let service = world.service(doc!({})).await;
+    for number in 0..4 {
+        world.pod(number, doc!({}), true).await;
+    }
+    // One zone is not enough.
+    world.make_ready("n1").await;
+    world.be_aware(&service, "Auto").await;
+    let slice = world.slice().await;
+    assert!(slice.at("/endpoints/0/hints").is_null());
+    let disabled = "Warning TopologyAwareHintsDisabled Insufficient Node information: allocatable \
+                    CPU or zone not specified on one or more nodes, addressType: IPv4";
+    assert!(world.told().await.iter().any(|it| it == disabled));
+    world.make_ready("n2").await;
+    let slice = world.slice().await;
+    let zones = slice.at("/endpoints").items().iter();
+    let mut zones: Vec<&str> = zones
+        .map(|it| it.str_at("/hints/forZones/0/name"))
+        .collect();
+    zones.sort_unstable();
+    assert_eq!(zones, ["a", "a", "b", "b"]);
+    let enabled = "Normal TopologyAwareHintsEnabled Topology Aware Hints has been enabled, \
+                   addressType: IPv4";
+    assert!(world.told().await.iter().any(|it| it == enabled));
+    world.be_aware(&service, "Disabled").await;
+    let slice = world.slice().await;
+    assert!(slice.at("/endpoints/0/hints").is_null());
+    let disabled = "Warning TopologyAwareHintsDisabled Topology Aware Hints has been disabled, \
+                    addressType: IPv4";
+    assert!(world.told().await.iter().any(|it| it == disabled));
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_family_has_its_slice_and_one_that_is_given_up_loses_it() {
+    let world = World::new().await;
+    let families = doc!({
+        "clusterIP": "None", "ipFamilyPolicy": "PreferDualStack", "ipFamilies": ["IPv4", "IPv6"]
+    });
+    let service = world.service(families).await;
+    let pod = world.pod(0, doc!({}), true).await;
+    world.show(&pod, &["10.0.0.1", "fd00::1"], true).await;
+    let slices = world.slices().await;
+    let mut types: Vec<(&str, &str)> = slices
+        .iter()
+        .map(|it| {
+            (
+                it.str_at("/addressType"),
+                it.str_at("/endpoints/0/addresses/0"),
+            )
+        })
+        .collect();
+    types.sort_unstable();
+    let is_dual = service.at("/spec/ipFamilies").items().len() == 2;
+    assert!(
+        is_dual,
+        "the server keeps both families: {}",
+        service.at("/spec")
+    );
+    assert_eq!(types, [("IPv4", "10.0.0.1"), ("IPv6", "fd00::1")]);
+    let single = doc!({ "ipFamilyPolicy": "SingleStack", "ipFamilies": ["IPv4"] });
+    world
+        .cluster
+        .patch(&service, doc!({ "spec": single }))
+        .await;
+    assert_eq!(world.slice().await.str_at("/addressType"), "IPv4");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slice_that_is_taken_away_by_its_label_is_replaced() {
+    let world = World::new().await;
+    world.service(doc!({})).await;
+    world.pod(0, doc!({}), true).await;
+    let taken = world.slice().await;
+    let labels = doc!({ "endpointslice.kubernetes.io/managed-by": "somebody" });
+    world
+        .cluster
+        .patch(&taken, doc!({ "metadata": { "labels": labels } }))
+        .await;
+    // Unlike upstream, whose tracker waits for the slice until it is restarted.
+    let slices = world.slices().await;
+    assert_eq!(slices.len(), 2);
+    let is_ours = |it: &&Doc| it.meta().name() != taken.meta().name();
+    let ours = slices.iter().find(is_ours).unwrap();
+    assert_eq!(ours.at("/endpoints").items().len(), 1);
+}

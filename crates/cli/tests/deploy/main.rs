@@ -28,6 +28,9 @@ const JOBS: Gvr = Gvr::constant("batch", "v1", "jobs");
 const ENDPOINTS: Gvr = Gvr::constant("", "v1", "endpoints");
 const SLICES: Gvr = Gvr::constant("discovery.k8s.io", "v1", "endpointslices");
 const EVENTS: Gvr = Gvr::constant("", "v1", "events");
+const CLAIMS: Gvr = Gvr::constant("", "v1", "persistentvolumeclaims");
+const DAEMON_SETS: Gvr = Gvr::constant("apps", "v1", "daemonsets");
+const REVISIONS: Gvr = Gvr::constant("apps", "v1", "controllerrevisions");
 const LEASES: Gvr = Gvr::constant("coordination.k8s.io", "v1", "leases");
 
 /// A Deployment whose old pods go before the new ones come, and whose old ReplicaSets go too.
@@ -54,6 +57,40 @@ metadata: { name: web, namespace: deploy-test }
 spec:
   selector: { app: web }
   ports: [{ port: 80 }]
+---
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: { name: db, namespace: deploy-test }
+spec:
+  replicas: 1
+  serviceName: db
+  selector: { matchLabels: { app: db } }
+  persistentVolumeClaimRetentionPolicy: { whenDeleted: Delete, whenScaled: Retain }
+  template:
+    metadata: { labels: { app: db } }
+    spec: { containers: [{ name: db, image: db }] }
+  volumeClaimTemplates:
+  - metadata: { name: data }
+    spec: { accessModes: [ReadWriteOnce], resources: { requests: { storage: 1Gi } } }
+---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: { name: agent, namespace: deploy-test }
+spec:
+  selector: { matchLabels: { app: agent } }
+  template:
+    metadata: { labels: { app: agent } }
+    spec: { nodeSelector: { deploy-test: agent }, containers: [{ name: agent, image: agent }] }
+---
+apiVersion: v1
+kind: Service
+metadata: { name: by-hand, namespace: deploy-test }
+spec: { ports: [{ port: 80 }] }
+---
+apiVersion: v1
+kind: Endpoints
+metadata: { name: by-hand, namespace: deploy-test }
+subsets: [{ addresses: [{ ip: 10.0.0.1 }], ports: [{ port: 80 }] }]
 ---
 apiVersion: batch/v1
 kind: CronJob
@@ -144,6 +181,7 @@ async fn the_service_account_has_the_rights_it_needs_and_no_others() {
     cluster.create_yaml(WORKLOAD).await;
     roll_out(&cluster).await;
     run_to_completion(&cluster).await;
+    run_sets(&cluster).await;
 
     let lease = cluster.find(&LEASES, "windlass/windlass-controllers").await;
     assert!(!lease.unwrap().str_at("/spec/holderIdentity").is_empty());
@@ -192,6 +230,27 @@ async fn run_to_completion(cluster: &Cluster) {
         !slices.is_empty() && c.find(&ENDPOINTS, &key).await.is_some()
     };
     cluster.until(has_endpoints).await;
+}
+
+/// A StatefulSet has its pod and owns its claim, a DaemonSet has seen that no node is for it, and
+/// Endpoints are mirrored.
+async fn run_sets(cluster: &Cluster) {
+    let is_owned = async |c: &Cluster| {
+        let claim = c.find(&CLAIMS, &format!("{NAMESPACE}/data-db-0")).await;
+        claim.is_some_and(|claim| claim.meta().controller().is_some())
+    };
+    cluster.until(is_owned).await;
+    let is_observed = async |c: &Cluster| {
+        let agent = c.find(&DAEMON_SETS, &format!("{NAMESPACE}/agent")).await;
+        *agent.unwrap().at("/status/observedGeneration") == 1
+    };
+    cluster.until(is_observed).await;
+    assert_eq!(names(cluster, &REVISIONS).await.len(), 2);
+    let is_mirrored = async |c: &Cluster| {
+        let label = "kubernetes.io/service-name=by-hand";
+        !c.list_docs(&SLICES, NAMESPACE, label).await.is_empty()
+    };
+    cluster.until(is_mirrored).await;
 }
 
 /// The token of an account that may read metrics.

@@ -2,6 +2,7 @@
 
 use windlass_core::{Doc, Object, doc};
 
+use super::topology::is_auto;
 use crate::{is_pod_ready, is_pod_terminal};
 
 /// The label of a node with its zone.
@@ -118,17 +119,18 @@ pub(crate) fn publishes_all(service: &Doc) -> bool {
 
 /// The nodes and zones that should use an endpoint, as the Service prefers them to.
 fn hints(service: &Doc, is_ready: bool, zone: &str, node: &str) -> Option<Doc> {
-    if !is_ready || zone.is_empty() {
+    let wants_node = match service.str_at("/spec/trafficDistribution") {
+        "PreferClose" | "PreferSameZone" => false,
+        "PreferSameNode" => true,
+        _ => return None,
+    };
+    if !is_ready || is_auto(service) {
         return None;
     }
-    let zones = doc!([{ "name": zone }]);
-    match service.str_at("/spec/trafficDistribution") {
-        "PreferClose" | "PreferSameZone" => Some(doc!({ "forZones": zones })),
-        "PreferSameNode" if !node.is_empty() => {
-            Some(doc!({ "forZones": zones, "forNodes": [{ "name": node }] }))
-        }
-        _ => None,
-    }
+    let zones = (!zone.is_empty()).then(|| ("forZones", doc!([{ "name": zone }])));
+    let nodes = (wants_node && !node.is_empty()).then(|| ("forNodes", doc!([{ "name": node }])));
+    let hints: Object = zones.into_iter().chain(nodes).collect();
+    (!hints.is_empty()).then(|| hints.into())
 }
 
 /// The ports of a Service on a pod. One that the pod does not have is left out.
