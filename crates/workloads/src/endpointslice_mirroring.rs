@@ -192,7 +192,7 @@ impl Engine {
         let api = cx.api(&self.kinds.slices, meta.namespace());
         let options = DeleteOptions::uid(meta.uid_str());
         match api.delete(meta.name(), &options).await {
-            Err(error) if error.is_not_found() || error.is_conflict() => Ok(()),
+            Err(error) if error.is_not_found() => Ok(()),
             deleted => Ok(deleted.map(drop)?),
         }
     }

@@ -132,7 +132,7 @@ impl History {
             .delete(meta.name(), &DeleteOptions::uid(meta.uid_str()))
             .await
         {
-            Err(error) if error.is_not_found() || error.is_conflict() => Ok(()),
+            Err(error) if error.is_not_found() => Ok(()),
             deleted => Ok(deleted.map(drop)?),
         }
     }

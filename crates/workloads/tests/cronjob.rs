@@ -424,6 +424,7 @@ async fn a_crash_after_the_creation_makes_no_second_job() {
 #[tokio::test(start_paused = true)]
 async fn a_template_changes_future_jobs_only() {
     let world = World::new().await;
+    world.pass_to(MINUTE, 30).await;
     world.create("* * * * *", doc!({})).await;
     world.pass_to(MINUTE, 2).await;
     let image = |job: &Doc| {
@@ -447,6 +448,7 @@ async fn jobs_go_with_their_cron_job() {
         use windlass_workloads::garbage_collector;
         garbage_collector::add_to(manager, &garbage_collector::Options::default());
     });
+    world.pass_to(MINUTE, 30).await;
     let created = world.create("* * * * *", doc!({})).await;
     world.pass_to(MINUTE, 2).await;
     assert_eq!(world.jobs().await.len(), 1);
@@ -474,6 +476,7 @@ async fn nothing_is_told_when_the_namespace_is_going_and_it_is_tried_again() {
         .cluster
         .delete(&namespace, Propagation::Background)
         .await;
+    world.pass_to(MINUTE, 30).await;
     let (faults, calls) = (Faults::none(), Arc::new(Mutex::new(Vec::new())));
     let seen = calls.clone();
     faults.set(move |call| {

@@ -177,8 +177,6 @@ impl Sync<'_> {
         while let Some(result) = deletions.next().await {
             match result {
                 Ok(_) | Err(PodControlError::NotFound(_)) => {}
-                // Nothing but the UID was demanded: another pod has the name.
-                Err(PodControlError::Delete(error)) if error.is_conflict() => {}
                 Err(error) => drop(first.get_or_insert(error)),
             }
         }

@@ -74,7 +74,11 @@ impl Mirror {
             let slice = slice.with("/ports", ports)?.with("/endpoints", wanted)?;
             match is_new {
                 true => mirror.create.push(slice),
-                false => mirror.update.push(slice),
+                // Upstream's update names the slice and nothing that the name was made of.
+                false => {
+                    let bare = slice.without("/metadata/generateName");
+                    mirror.update.push(bare.unwrap_or(slice));
+                }
             }
         }
         mirror.delete.extend(known.into_values().flatten());

@@ -104,8 +104,6 @@ impl Update<'_> {
             .delete(meta.name(), &DeleteOptions::uid(meta.uid_str()))
             .await;
         match deleted {
-            // Nothing but the UID was demanded: another pod has the name.
-            Err(error) if error.is_conflict() => Ok(()),
             Err(error) if !error.is_not_found() => {
                 self.tell(Verb::Delete, pod, Err(&error.cause().to_string()));
                 Err(error.into())

@@ -49,7 +49,10 @@ impl Scene {
             let agent = self.get(&DAEMON_SETS, "agent").await;
             let number = |at: &str| agent.at(at).as_u64().unwrap_or(0);
             let [pods_wanted, updated] = [pods, updated].map(|it| u64::try_from(it).unwrap());
-            self.list(&PODS).await.len() == pods
+            let found = self.list(&PODS).await;
+            let is_quiet = found.iter().all(|pod| !pod.meta().is_deleting());
+            found.len() == pods
+                && is_quiet
                 && number("/status/numberAvailable") == pods_wanted
                 && number("/status/desiredNumberScheduled") == pods_wanted
                 && number("/status/updatedNumberScheduled") == updated

@@ -39,12 +39,7 @@ impl Scene {
 
     async fn is_complete(&self, replicas: usize) -> bool {
         let web = self.get(&STATEFUL_SETS, "web").await;
-        let number = |at: &str| web.at(at).as_u64().unwrap_or(0);
-        let wanted = u64::try_from(replicas).unwrap();
-        self.list(&PODS).await.len() == replicas
-            && number("/status/availableReplicas") == wanted
-            && number("/status/replicas") == wanted
-            && web.at("/status/observedGeneration") == web.at("/metadata/generation")
+        self.list(&PODS).await.len() == replicas && has_available(&web, replicas)
     }
 
     /// Serves until the update has gone as far as it goes.
@@ -53,10 +48,33 @@ impl Scene {
             let web = self.get(&STATEFUL_SETS, "web").await;
             let updated = web.at("/status/updatedReplicas").as_u64().unwrap_or(0);
             let replicas = web.at("/spec/replicas").as_u64().unwrap();
-            updated == count && self.is_complete(usize::try_from(replicas).unwrap()).await
+            let replicas = usize::try_from(replicas).unwrap();
+            let pods = self.list(&PODS).await;
+            let is_quiet = pods.iter().all(|pod| !pod.meta().is_deleting());
+            updated == count && has_available(&web, replicas) && is_quiet && pods.len() == replicas
         })
         .await;
     }
+
+    /// Deletes a pod, and serves until another one has its name.
+    async fn replace(&self, name: &str) {
+        let before = self.get(&PODS, name).await.meta().uid();
+        self.delete(&PODS, name).await;
+        self.serve_until(async || {
+            let pod = self.find(&PODS, name).await;
+            pod.is_some_and(|pod| pod.meta().uid() != before)
+        })
+        .await;
+    }
+}
+
+/// Returns true if a set has seen its spec, and has so many pods, all available.
+fn has_available(web: &Doc, replicas: usize) -> bool {
+    let number = |at: &str| web.at(at).as_u64().unwrap_or(0);
+    let wanted = u64::try_from(replicas).unwrap();
+    number("/status/availableReplicas") == wanted
+        && number("/status/replicas") == wanted
+        && web.at("/status/observedGeneration") == web.at("/metadata/generation")
 }
 
 fn with_claims(spec: Doc) -> Doc {
@@ -127,7 +145,7 @@ scripts! {
         scene.complete(3).await;
         scene.roll_web("b").await;
         scene.updated(1).await;
-        scene.delete(&PODS, "web-0").await;
+        scene.replace("web-0").await;
         scene.updated(1).await;
     }
     is_updated_on_delete |scene| {
@@ -135,7 +153,7 @@ scripts! {
         scene.complete(2).await;
         scene.roll_web("b").await;
         scene.updated(0).await;
-        scene.delete(&PODS, "web-1").await;
+        scene.replace("web-1").await;
         scene.updated(1).await;
     }
     rolls_back |scene| {

@@ -175,7 +175,7 @@ async fn sets_with_the_same_selector_do_not_take_each_others_pods() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_set_that_selects_everything_gets_a_warning() {
+async fn a_set_that_selects_everything_is_refused_by_the_server() {
     let world = World::new().await;
     world.nodes(1).await;
     let empty = set(doc!({})).with("/spec/selector", doc!({})).unwrap();
