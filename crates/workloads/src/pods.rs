@@ -4,7 +4,7 @@ mod rank;
 
 use std::time::Duration;
 
-use windlass_core::{Doc, Selector, Time, Uid, condition};
+use windlass_core::{Doc, Selector, Time, Uid, condition, doc};
 
 pub use rank::{ActiveRank, DeletionRank, POD_DELETION_COST};
 
@@ -69,3 +69,19 @@ fn ready_since(pod: &Doc) -> Option<Time> {
 
 #[cfg(test)]
 mod tests;
+
+/// A strategic merge patch that sets one condition of a pod and leaves the others in their order. It
+/// is for this pod only, and not for another one of the same name.
+pub(crate) fn condition_patch(pod: &Doc, condition: &Doc) -> Doc {
+    let conditions = pod.at("/status/conditions").items().iter();
+    let mut kinds: Vec<&str> = conditions.map(|it| it.str_at("/type")).collect();
+    let kind = condition.str_at("/type");
+    if !kinds.contains(&kind) {
+        kinds.push(kind);
+    }
+    let order: Vec<Doc> = kinds.iter().map(|kind| doc!({ "type": (*kind) })).collect();
+    doc!({
+        "metadata": { "uid": (pod.meta().uid_str()) },
+        "status": { "$setElementOrder/conditions": order, "conditions": [(condition.clone())] },
+    })
+}
