@@ -10,6 +10,7 @@
 //! assert_eq!(windlass_workloads::replicaset::NAME, "replicaset-controller");
 //! ```
 
+pub mod certificates;
 pub mod clusterrole_aggregation;
 pub mod cronjob;
 pub mod daemonset;
