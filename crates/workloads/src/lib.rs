@@ -38,6 +38,8 @@ pub mod root_ca;
 pub mod service_account;
 mod slow_start;
 pub mod statefulset;
+pub mod taint_eviction;
+mod tolerations;
 pub mod ttl_after_finished;
 
 pub use expectations::{EXPECTATIONS_TIMEOUT, Expectations, UidExpectations};
