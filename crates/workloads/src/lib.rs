@@ -24,6 +24,7 @@ pub mod garbage_collector;
 mod history;
 pub mod job;
 pub mod namespace;
+pub mod node_lifecycle;
 mod owned;
 mod pod_control;
 pub mod pod_gc;
