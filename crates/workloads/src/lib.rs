@@ -29,6 +29,8 @@ mod owned;
 mod pod_control;
 pub mod pod_gc;
 mod pods;
+pub mod pretend_provisioner;
+pub mod pv_binder;
 pub mod pvcprotection;
 pub mod pvprotection;
 mod ref_manager;
