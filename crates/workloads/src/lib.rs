@@ -15,6 +15,7 @@ pub mod clusterrole_aggregation;
 pub mod cronjob;
 pub mod daemonset;
 pub mod deployment;
+pub mod device_taint_eviction;
 pub mod disruption;
 pub mod endpoints;
 pub mod endpointslice;
