@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as SECRET_DATA;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
 use ring::rand::SystemRandom;
 use ring::signature::{
@@ -16,6 +17,9 @@ use windlass_rules::reader::Reader;
 
 /// The issuer of the tokens, and their audience unless the request names another.
 pub const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
+
+/// The issuer of tokens that are kept in Secrets and have no end.
+const SECRET_ISSUER: &str = "kubernetes/serviceaccount";
 
 /// A token is a few hundred bytes; what is longer than this was not issued here.
 const TOKEN_BYTES_LIMIT: usize = 16 << 10;
@@ -89,6 +93,13 @@ impl Signer {
             "iss": ISSUER, "sub": subject, "aud": audiences, "iat": now, "nbf": now, "exp": end,
             "jti": (self.env.uid().as_str()), "kubernetes.io": inside
         });
+        let token = self.sign_payload(&payload)?;
+        Some((token, windlass_core::Time::from_unix(end)))
+    }
+
+    /// A signed token with any claims. Those of a token in a Secret are good as long as the Secret
+    /// holds it; others are not accepted without an end.
+    pub fn sign_payload(&self, payload: &Doc) -> Option<String> {
         let header = doc!({ "alg": "ES256", "typ": "JWT" });
         let text = format!(
             "{}.{}",
@@ -96,14 +107,16 @@ impl Signer {
             BASE64.encode(payload.to_json())
         );
         let signature = self.key.sign(&SystemRandom::new(), text.as_bytes()).ok()?;
-        let token = format!("{text}.{}", BASE64.encode(signature.as_ref()));
-        Some((token, windlass_core::Time::from_unix(end)))
+        Some(format!("{text}.{}", BASE64.encode(signature.as_ref())))
     }
 
     /// The account a token names, if it was signed here, is in time, and the account and what
     /// the token is bound to still exist.
     pub fn verify(&self, token: &str, objects: &dyn Reader) -> Option<User> {
         let payload = self.payload(token)?;
+        if payload.str_at("/iss") == SECRET_ISSUER {
+            return kept_in_secret(token, &payload, objects);
+        }
         let now = self.env.now().unix();
         let is_in_time = payload.at("/exp").as_i64()? > now && payload.at("/nbf").as_i64()? <= now;
         let audience = payload
@@ -170,6 +183,33 @@ impl Signer {
         };
         (parse(header)?.str_at("/alg") == "ES256").then(|| parse(payload))?
     }
+}
+
+/// The account of a token that a Secret holds, if both are still there and the Secret holds this
+/// token and no other.
+fn kept_in_secret(token: &str, payload: &Doc, objects: &dyn Reader) -> Option<User> {
+    let claim = |key: &str| {
+        let value = payload.get(&format!("kubernetes.io/serviceaccount/{key}"));
+        value.and_then(Doc::as_str).filter(|it| !it.is_empty())
+    };
+    let namespace = claim("namespace")?;
+    let (name, uid) = (
+        claim("service-account.name")?,
+        claim("service-account.uid")?,
+    );
+    let secret = objects.find("", "secrets", namespace, claim("secret.name")?)?;
+    let kept = SECRET_DATA.decode(secret.str_at("/data/token")).ok()?;
+    // Both texts are known to whoever sends the token, so the time this takes tells nothing.
+    if secret.meta().is_deleting() || kept != token.as_bytes() {
+        return None;
+    }
+    let account = objects.find("", "serviceaccounts", namespace, name)?;
+    if account.meta().is_deleting() || account.meta().uid_str() != uid {
+        return None;
+    }
+    let mut user = User::service_account(namespace, name);
+    uid.clone_into(&mut user.uid);
+    Some(user)
 }
 
 /// The use of a token: the pod it is bound to, and the node of that pod.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use windlass_access::Authenticator;
 use windlass_atlas::apply::Creations;
-use windlass_core::{Env, Time};
+use windlass_core::{Doc, Env, Time};
 use windlass_schema::actors::RunningControllers;
 
 use crate::admission::Admission;
@@ -96,6 +96,13 @@ impl Server {
     #[must_use]
     pub fn admin_token(&self) -> &str {
         &self.0.admin_token
+    }
+
+    /// A token of a service account with these claims, which is good as long as a Secret holds it.
+    /// For the controller that fills such Secrets.
+    #[must_use]
+    pub fn sign_token(&self, claims: &Doc) -> Option<String> {
+        self.0.authenticator.signer().sign_payload(claims)
     }
 
     /// Adds a page of text that is not a resource. Who may see it is for RBAC to say, as for any

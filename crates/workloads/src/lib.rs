@@ -40,6 +40,7 @@ pub mod replicationcontroller;
 pub mod resourcequota;
 pub mod root_ca;
 pub mod service_account;
+pub mod service_account_tokens;
 mod slow_start;
 pub mod statefulset;
 pub mod taint_eviction;
