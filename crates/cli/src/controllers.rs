@@ -4,7 +4,11 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::Args;
-use windlass_controllers::catalog::{self, Settings};
+use windlass_controllers::{
+    catalog::{self, Settings},
+    certificates::SigningAuthority,
+    pod_gc,
+};
 use windlass_core::Gvr;
 use windlass_runtime::{BuildError, ConcurrencyFlags, Flags};
 
@@ -31,6 +35,49 @@ pub(crate) struct Arguments {
     /// The certificate authority that is published in every namespace, as PEM.
     #[arg(long, env = "WINDLASS_ROOT_CA_FILE", value_name = "FILE")]
     root_ca_file: Option<PathBuf>,
+    /// The certificate of the authority that signs requests for certificates, as PEM.
+    #[arg(
+        long,
+        env = "WINDLASS_CLUSTER_SIGNING_CERT_FILE",
+        value_name = "FILE",
+        requires = "cluster_signing_key_file"
+    )]
+    cluster_signing_cert_file: Option<PathBuf>,
+    /// The key of that authority, as PKCS #8 in PEM.
+    #[arg(
+        long,
+        env = "WINDLASS_CLUSTER_SIGNING_KEY_FILE",
+        value_name = "FILE",
+        requires = "cluster_signing_cert_file"
+    )]
+    cluster_signing_key_file: Option<PathBuf>,
+    /// Pods that have ended and are kept; 0 for all.
+    #[arg(
+        long,
+        env = "WINDLASS_TERMINATED_POD_GC_THRESHOLD",
+        value_name = "NUMBER",
+        default_value_t = pod_gc::TERMINATED_LIMIT
+    )]
+    terminated_pod_gc_threshold: usize,
+}
+
+impl Arguments {
+    /// The authority that signs requests for certificates, if there is one.
+    fn authority(&self) -> anyhow::Result<Option<SigningAuthority>> {
+        let files = (
+            &self.cluster_signing_cert_file,
+            &self.cluster_signing_key_file,
+        );
+        let (Some(certificate_file), Some(key_file)) = files else {
+            return Ok(None);
+        };
+        let read = |file: &PathBuf| {
+            std::fs::read_to_string(file).with_context(|| file.display().to_string())
+        };
+        let authority = SigningAuthority::from_pem(&read(certificate_file)?, &read(key_file)?);
+        let names = format!("{} and {}", certificate_file.display(), key_file.display());
+        authority.context(names).map(Some)
+    }
 }
 
 /// Runs controllers until a signal comes.
@@ -57,6 +104,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         let root_ca = std::fs::read_to_string(file);
         settings.root_ca.root_ca = root_ca.with_context(|| file.display().to_string())?;
     }
+    settings.pod_gc.terminated_limit = arguments.terminated_pod_gc_threshold;
+    settings.certificates.authority = arguments.authority()?;
     let mut runtime = match threads() {
         // The only thread there is wakes nobody.
         1 => Builder::new_current_thread(),

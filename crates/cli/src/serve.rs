@@ -8,8 +8,8 @@ use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use windlass_core::Env;
 use windlass_server::{
-    Admission, Certificates, Listening, RunningControllers, ServeError, Server, ServerError,
-    ServerOptions, kubeconfig, serve,
+    Admission, Certificates, Identity, Listening, RunningControllers, ServeError, Server,
+    ServerError, ServerOptions, kubeconfig, serve,
 };
 use windlass_store::OpenError;
 
@@ -93,6 +93,8 @@ pub(crate) struct Serving {
     pub(crate) kubeconfig: PathBuf,
     /// The certificate authority of the server, as PEM.
     pub(crate) authority: String,
+    /// The same with its key.
+    pub(crate) signer: Identity,
     listening: Listening,
     /// Nobody else uses the directory as long as this is held.
     _held: Held,
@@ -157,6 +159,7 @@ impl ServeArguments {
             url,
             kubeconfig: path,
             authority: certificates.authority.clone(),
+            signer: certificates.signer.clone(),
             listening,
             _held: held,
         })

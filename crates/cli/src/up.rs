@@ -1,16 +1,19 @@
 //! `windlass up`: a server and its controllers. `windlass server`: the server alone.
 
 use std::io::IsTerminal as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
 use tokio::task::JoinHandle;
 use windlass_client::{RestOptions, Transport};
 use windlass_controllers::catalog::{self, Settings};
-use windlass_controllers::{node, service_account};
-use windlass_core::{Env, Key};
+use windlass_controllers::{
+    certificates::SigningAuthority, node, service_account, service_account_tokens::TokenSource,
+};
+use windlass_core::{Doc, Env, Key};
 use windlass_runtime::{Manager, Shutdown};
-use windlass_server::{Admission, RunningControllers, Server, User};
+use windlass_server::{Admission, Identity, RunningControllers, Server, User};
 
 use crate::background;
 use crate::demo;
@@ -144,11 +147,32 @@ fn settings(arguments: &Arguments, serving: &Serving) -> Settings {
     settings.node.nodes = arguments.nodes;
     settings.driver.devices_per_node = arguments.devices;
     settings.root_ca.root_ca.clone_from(&serving.authority);
+    settings.certificates.authority = authority(&serving.signer);
+    let tokens = &mut settings.service_account_tokens;
+    tokens.root_ca.clone_from(&serving.authority);
+    tokens.source = Some(Arc::new(ServerTokens(serving.server.clone())));
     // There is no other API server that would have to hear of the deletion first.
     settings.namespace.grace = Duration::ZERO;
     settings.replicaset.workers = WORKERS;
     settings.deployment.workers = WORKERS;
     settings
+}
+
+/// The authority of the server, which signs what is asked for in its API.
+fn authority(signer: &Identity) -> Option<SigningAuthority> {
+    let authority = SigningAuthority::from_pem(&signer.certificate, &signer.key);
+    authority
+        .inspect_err(|error| tracing::error!(%error, "certificates are not signed"))
+        .ok()
+}
+
+/// Tokens that the server beside accepts.
+struct ServerTokens(Server);
+
+impl TokenSource for ServerTokens {
+    fn sign(&self, claims: &Doc) -> Option<String> {
+        self.0.sign_token(claims)
+    }
 }
 
 fn hints(serving: &Serving) -> String {

@@ -7,10 +7,12 @@ use windlass_runtime::Manager;
 
 use crate::dynamic_resources::DynamicResources;
 use crate::{
-    claims, cronjob, daemonset, deployment, driver, dynamic_resources, endpoints, endpointslice,
-    endpointslice_mirroring, garbage_collector, job, namespace, node, pod_gc, pvcprotection,
-    pvprotection, replicaset, replicationcontroller, resourcequota, root_ca, scheduler,
-    service_account, statefulset, ttl_after_finished,
+    certificates, claims, clusterrole_aggregation, cronjob, daemonset, deployment,
+    device_taint_eviction, disruption, driver, dynamic_resources, endpoints, endpointslice,
+    endpointslice_mirroring, garbage_collector, job, namespace, node, node_lifecycle, pod_gc,
+    pretend_provisioner, pv_binder, pvcprotection, pvprotection, replicaset, replicationcontroller,
+    resourcequota, root_ca, scheduler, service_account, service_account_tokens, statefulset,
+    taint_eviction, ttl_after_finished,
 };
 
 /// How many workers each controller has, and what else can be set.
@@ -33,6 +35,22 @@ pub struct Settings {
     pub ttl_after_finished: ttl_after_finished::Options,
     /// Of the removal of pods that nobody else removes.
     pub pod_gc: pod_gc::Options,
+    /// Of requests for certificates, and the authority that signs them.
+    pub certificates: certificates::Options,
+    /// Of ClusterRoles with an aggregation rule.
+    pub clusterrole_aggregation: clusterrole_aggregation::Options,
+    /// Of the eviction of pods from tainted devices.
+    pub device_taint_eviction: device_taint_eviction::Options,
+    /// Of PodDisruptionBudgets.
+    pub disruption: disruption::Options,
+    /// Of the health of nodes.
+    pub node_lifecycle: node_lifecycle::Options,
+    /// Of the binding of claims and volumes.
+    pub pv_binder: pv_binder::Options,
+    /// Of volumes that exist only in the API.
+    pub pretend_provisioner: pretend_provisioner::Options,
+    /// Of the eviction of pods from tainted nodes.
+    pub taint_eviction: taint_eviction::Options,
     /// Of EndpointSlices.
     pub endpointslice: endpointslice::Options,
     /// Of EndpointSlices for Endpoints that no selector makes.
@@ -45,6 +63,8 @@ pub struct Settings {
     pub namespace: namespace::Options,
     /// Of the service account of each namespace.
     pub service_account: service_account::Options,
+    /// Of tokens that are kept in Secrets.
+    pub service_account_tokens: service_account_tokens::Options,
     /// Of the certificates in each namespace.
     pub root_ca: root_ca::Options,
     /// Of ResourceClaims.
@@ -76,12 +96,21 @@ impl Default for Settings {
             cronjob: cronjob::Options::default(),
             ttl_after_finished: ttl_after_finished::Options::default(),
             pod_gc: pod_gc::Options::default(),
+            certificates: certificates::Options::default(),
+            clusterrole_aggregation: clusterrole_aggregation::Options::default(),
+            device_taint_eviction: device_taint_eviction::Options::default(),
+            disruption: disruption::Options::default(),
+            node_lifecycle: node_lifecycle::Options::default(),
+            pv_binder: pv_binder::Options::default(),
+            pretend_provisioner: pretend_provisioner::Options::default(),
+            taint_eviction: taint_eviction::Options::default(),
             endpointslice: endpointslice::Options::default(),
             endpointslice_mirroring: endpointslice_mirroring::Options::default(),
             endpoints: endpoints::Options::default(),
             garbage_collector: garbage_collector::Options::default(),
             namespace: namespace::Options::default(),
             service_account: service_account::Options::default(),
+            service_account_tokens: service_account_tokens::Options::default(),
             root_ca: root_ca::Options::new(""),
             claims: claims::Options::default(),
             pvcprotection: pvcprotection::Options::default(),
@@ -136,6 +165,32 @@ impl std::error::Error for UnknownController {}
 /// All controllers.
 pub const ALL: &[Entry] = &[
     Entry {
+        name: certificates::APPROVING,
+        is_default: true,
+        pod_spec: PodSpec::Fields(&[]),
+        add: |manager, settings| certificates::add_approving_to(manager, &settings.certificates),
+    },
+    Entry {
+        name: certificates::CLEANER,
+        is_default: true,
+        pod_spec: PodSpec::Fields(&[]),
+        add: |manager, _| certificates::add_cleaner_to(manager),
+    },
+    Entry {
+        name: certificates::SIGNING,
+        is_default: true,
+        pod_spec: PodSpec::Fields(&[]),
+        add: |manager, settings| certificates::add_signing_to(manager, &settings.certificates),
+    },
+    Entry {
+        name: clusterrole_aggregation::NAME,
+        is_default: true,
+        pod_spec: PodSpec::Fields(&[]),
+        add: |manager, settings| {
+            clusterrole_aggregation::add_to(manager, &settings.clusterrole_aggregation);
+        },
+    },
+    Entry {
         name: cronjob::NAME,
         is_default: true,
         pod_spec: PodSpec::Fields(&[]),
@@ -152,6 +207,20 @@ pub const ALL: &[Entry] = &[
         is_default: true,
         pod_spec: PodSpec::Fields(&[]),
         add: |manager, settings| deployment::add_to(manager, &settings.deployment),
+    },
+    Entry {
+        name: device_taint_eviction::NAME,
+        is_default: true,
+        pod_spec: PodSpec::Fields(device_taint_eviction::POD_SPEC_FIELDS),
+        add: |manager, settings| {
+            device_taint_eviction::add_to(manager, &settings.device_taint_eviction);
+        },
+    },
+    Entry {
+        name: disruption::NAME,
+        is_default: true,
+        pod_spec: PodSpec::Fields(disruption::POD_SPEC_FIELDS),
+        add: |manager, settings| disruption::add_to(manager, &settings.disruption),
     },
     Entry {
         name: endpointslice::NAME,
@@ -192,10 +261,22 @@ pub const ALL: &[Entry] = &[
         add: |manager, settings| namespace::add_to(manager, &settings.namespace),
     },
     Entry {
+        name: node_lifecycle::NAME,
+        is_default: true,
+        pod_spec: PodSpec::Fields(node_lifecycle::POD_SPEC_FIELDS),
+        add: |manager, settings| node_lifecycle::add_to(manager, &settings.node_lifecycle),
+    },
+    Entry {
         name: pod_gc::NAME,
         is_default: true,
         pod_spec: PodSpec::Fields(pod_gc::POD_SPEC_FIELDS),
         add: |manager, settings| pod_gc::add_to(manager, &settings.pod_gc),
+    },
+    Entry {
+        name: pv_binder::NAME,
+        is_default: true,
+        pod_spec: PodSpec::Fields(pv_binder::POD_SPEC_FIELDS),
+        add: |manager, settings| pv_binder::add_to(manager, &settings.pv_binder),
     },
     Entry {
         name: pvprotection::NAME,
@@ -246,10 +327,24 @@ pub const ALL: &[Entry] = &[
         add: |manager, settings| service_account::add_to(manager, &settings.service_account),
     },
     Entry {
+        name: service_account_tokens::NAME,
+        is_default: true,
+        pod_spec: PodSpec::Fields(&[]),
+        add: |manager, settings| {
+            service_account_tokens::add_to(manager, &settings.service_account_tokens);
+        },
+    },
+    Entry {
         name: statefulset::NAME,
         is_default: true,
         pod_spec: PodSpec::Fields(statefulset::POD_SPEC_FIELDS),
         add: |manager, settings| statefulset::add_to(manager, &settings.statefulset),
+    },
+    Entry {
+        name: taint_eviction::NAME,
+        is_default: true,
+        pod_spec: PodSpec::Fields(taint_eviction::POD_SPEC_FIELDS),
+        add: |manager, settings| taint_eviction::add_to(manager, &settings.taint_eviction),
     },
     Entry {
         name: ttl_after_finished::NAME,
@@ -264,6 +359,14 @@ pub const ALL: &[Entry] = &[
         is_default: false,
         pod_spec: PodSpec::Whole,
         add: add_scheduler,
+    },
+    Entry {
+        name: pretend_provisioner::NAME,
+        is_default: false,
+        pod_spec: PodSpec::Fields(&[]),
+        add: |manager, settings| {
+            pretend_provisioner::add_to(manager, &settings.pretend_provisioner);
+        },
     },
     Entry {
         name: node::NAME,

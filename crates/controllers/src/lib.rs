@@ -17,8 +17,10 @@ pub mod catalog;
 
 pub use windlass_placement::{allocator, claims, driver, dynamic_resources, node, scheduler};
 pub use windlass_workloads::{
-    cronjob, daemonset, deployment, endpoints, endpointslice, endpointslice_mirroring,
-    garbage_collector, job, namespace, pod_gc, pvcprotection, pvprotection, replicaset,
-    replicationcontroller, resourcequota, root_ca, service_account, statefulset,
+    certificates, clusterrole_aggregation, cronjob, daemonset, deployment, device_taint_eviction,
+    disruption, endpoints, endpointslice, endpointslice_mirroring, garbage_collector, job,
+    namespace, node_lifecycle, pod_gc, pretend_provisioner, pv_binder, pvcprotection, pvprotection,
+    replicaset, replicationcontroller, resourcequota, root_ca, service_account,
+    service_account_tokens, statefulset, taint_eviction,
     ttl_after_finished,
 };

@@ -75,6 +75,8 @@ pub struct Identity {
 pub struct Certificates {
     /// The authority that signs the others, in PEM.
     pub authority: String,
+    /// The authority with its key, for those who sign in its name.
+    pub signer: Identity,
     /// What the server shows.
     pub serving: Identity,
     /// What the administrator may show.
@@ -118,6 +120,7 @@ impl Certificates {
         admin.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
         Ok(Self {
             authority: authority.certificate.clone(),
+            signer: authority.clone(),
             serving: sign(&serving, &issuer)?,
             admin: sign(&admin, &issuer)?,
         })
