@@ -1,4 +1,4 @@
-//! Requests for certificates, which nobody signs here.
+//! Requests for certificates, which nobody signs in these cases.
 
 use windlass_contract::{Edit, Scope, cases};
 use windlass_core::{Doc, doc};
@@ -11,6 +11,7 @@ cases![
     approval_changes_nothing_but_conditions,
     request_without_usages_is_refused,
     request_for_a_short_time_is_refused,
+    legacy_signer_is_refused,
     what_is_no_request_is_refused,
     table_says_how_far_a_request_has_come,
 ];
@@ -117,6 +118,14 @@ async fn request_for_a_short_time_is_refused(t: &Scope) {
     refusal
         .because("FieldValueInvalid", "spec.expirationSeconds")
         .mentions("may not specify a duration less than 600 seconds (10 minutes)");
+}
+
+async fn legacy_signer_is_refused(t: &Scope) {
+    let object = request(t).set("/spec/signerName", "kubernetes.io/legacy-unknown");
+    let refusal = t.create(REQUESTS, &object).await.fails(422, "Invalid");
+    refusal
+        .because("FieldValueInvalid", "spec.signerName")
+        .mentions("the legacy signerName is not allowed via this API version");
 }
 
 async fn what_is_no_request_is_refused(t: &Scope) {

@@ -1,4 +1,4 @@
-//! Requests for certificates. Nobody signs them here.
+//! Requests for certificates.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -16,6 +16,8 @@ pub struct SigningRequests;
 
 /// The types of conditions that decide, once and for all.
 const DECISIONS: [&str; 3] = ["Approved", "Denied", "Failed"];
+/// The signer of requests that named none, before they had to.
+const LEGACY_SIGNER: &str = "kubernetes.io/legacy-unknown";
 const SECONDS_MIN: i64 = 600;
 const USAGES: [&str; 23] = [
     "any",
@@ -71,8 +73,13 @@ impl Hooks for SigningRequests {
                 errors.duplicate(&field, usage);
             }
         }
-        if spec.str_at("/signerName").is_empty() {
-            errors.required(&path.child("signerName"), "");
+        match spec.str_at("/signerName") {
+            "" => errors.required(&path.child("signerName"), ""),
+            LEGACY_SIGNER => {
+                let detail = "the legacy signerName is not allowed via this API version";
+                errors.invalid(&path.child("signerName"), LEGACY_SIGNER, detail);
+            }
+            _ => {}
         }
         let seconds = spec.at("/expirationSeconds");
         if seconds
