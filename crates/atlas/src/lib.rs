@@ -7,6 +7,7 @@
 //! * [`decode_protobuf`]: request bodies of typed clients, as the JSON those would have sent;
 //! * [`ProtobufDecoder`] and [`protobuf_event`]: watches in protobuf;
 //! * [`ProtobufEncoder`]: the other way round, for what our own clients send;
+//! * [`ObjectEncoder`]: objects, lists and events as kube-apiserver writes them;
 //! * [`canonical`]: an object with exactly the empty fields that upstream writes;
 //! * [`unknown_fields`]: what strict field validation refuses;
 //! * [`apply`]: server-side apply and `managedFields`;
@@ -40,8 +41,9 @@ mod zero;
 
 pub use canonical::canonical;
 pub use protobuf::{
-    Decoded, MESSAGES_LIMIT, PROTOBUF_PREFIX, ProtobufDecoder, ProtobufEncoder, ProtobufError,
-    decode_protobuf, decode_protobuf_as, protobuf_event,
+    Decoded, EncodeError, MESSAGES_LIMIT, ObjectEncoder, PROTOBUF_PREFIX, ProtobufDecoder,
+    ProtobufEncoder, ProtobufError, decode_protobuf, decode_protobuf_as, protobuf_event,
+    write_protobuf_event,
 };
 pub use strategic::{StrategicError, strategic_merge};
 pub use table::{Atlas, EnumRef, Field, ListType, Shape, Strategy, Type, TypeRef};

@@ -8,8 +8,10 @@
 //! Bodies come from outside. Depth and the number of messages are limited, and bytes that are not
 //! a message are an error that says where.
 
+mod complete;
 mod encode;
 mod message;
+mod put;
 mod repeats;
 mod special;
 mod wire;
@@ -20,6 +22,7 @@ use std::fmt;
 use windlass_core::{Doc, Gvk, Prune, PruneNode, Str};
 
 use crate::table::{Atlas, Type};
+pub use complete::{EncodeError, ObjectEncoder, write_protobuf_event};
 pub use encode::ProtobufEncoder;
 use message::Decoder;
 use wire::{Reader, Value};

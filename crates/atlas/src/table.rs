@@ -48,6 +48,8 @@ pub struct Type {
     /// The numbers in protobuf of the fields, then those of the inlined types, side by side: they
     /// are looked through for every value that is read.
     numbers: Vec<u32>,
+    /// The indexes in `numbers` of everything that is in protobuf, by ascending number.
+    wire_order: Vec<u16>,
 }
 
 /// A type whose fields stand in the JSON object of another, though it may be a message of its own
@@ -267,6 +269,12 @@ impl Type {
     /// all fields. The number is not zero.
     pub(crate) fn numbered(&self, number: u32) -> Option<usize> {
         self.numbers.iter().position(|known| *known == number)
+    }
+
+    /// The indexes of the fields that protobuf has, in the order in which upstream writes them;
+    /// those of inlined types come after all fields.
+    pub(crate) fn wire_order(&self) -> &[u16] {
+        &self.wire_order
     }
 
     pub(crate) fn inlined(&self) -> &[Inlined] {

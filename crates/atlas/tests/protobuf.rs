@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use windlass_atlas::{
-    Atlas, ProtobufDecoder, ProtobufEncoder, ProtobufError, canonical, decode_protobuf,
-    unknown_fields,
+    Atlas, ObjectEncoder, ProtobufDecoder, ProtobufEncoder, ProtobufError, canonical,
+    decode_protobuf, unknown_fields,
 };
 use windlass_core::{Doc, Prune, doc};
 
@@ -279,4 +279,30 @@ fn the_memory_of_an_encoder_is_bounded_and_right() {
     }
     let held = bytes_held(&format!("{encoder:?}"), "bytes: ");
     assert!((1..=512 << 10).contains(&held), "{held}");
+}
+
+#[test]
+fn objects_are_written_byte_by_byte_as_upstream_does() {
+    let mut encoder = ObjectEncoder::new();
+    for golden in goldens() {
+        for round in ["fresh", "memoized"] {
+            let mut body = Vec::new();
+            encoder
+                .write(&golden.json, &mut body)
+                .unwrap_or_else(|error| panic!("{}: {error}", golden.kind));
+            let pairs = body.iter().zip(&golden.body);
+            let at = pairs.take_while(|(ours, theirs)| ours == theirs).count();
+            let shown = |bytes: &[u8]| {
+                let shown = &bytes[at.saturating_sub(24)..(at + 24).min(bytes.len())];
+                String::from_utf8_lossy(shown).into_owned()
+            };
+            assert!(
+                body == golden.body,
+                "{} ({round}) differs at {at}: {:?}, upstream has {:?}",
+                golden.kind,
+                shown(&body),
+                shown(&golden.body),
+            );
+        }
+    }
 }

@@ -4,6 +4,9 @@ use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use windlass_core::Doc;
 
+/// The media type of protobuf.
+const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+
 /// A whole answer.
 #[derive(Debug)]
 pub struct Answer {
@@ -66,6 +69,23 @@ impl Answer {
     pub fn doc(&self) -> Doc {
         match Doc::parse(&self.body) {
             Ok(doc) => doc,
+            Err(error) => panic!("{}: {error}: {}", self.what, self.shown()),
+        }
+    }
+
+    /// The body as it came.
+    #[must_use]
+    pub fn bytes(&self) -> &Bytes {
+        &self.body
+    }
+
+    /// Demands a status code and a body in protobuf, and returns the JSON of the same object.
+    #[track_caller]
+    pub fn is_protobuf(&self, code: u16) -> Doc {
+        let got = (self.code, self.header("content-type"));
+        assert_eq!(got, (code, PROTOBUF), "{}: {}", self.what, self.shown());
+        match windlass_atlas::decode_protobuf(&self.body) {
+            Ok(decoded) => decoded.doc,
             Err(error) => panic!("{}: {error}: {}", self.what, self.shown()),
         }
     }

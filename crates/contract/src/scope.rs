@@ -297,6 +297,6 @@ impl Scope {
         let what = format!("watch {}", request.path);
         let response = self.client.start(request).await;
         assert_eq!(response.status(), 200, "{what}");
-        Watch::new(what, response.into_body())
+        Watch::new(what, response)
     }
 }

@@ -1,12 +1,17 @@
 //! A watch as a client reads it.
 
 use bytes::BytesMut;
+use http::{Response, header};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
+use windlass_atlas::{decode_protobuf, protobuf_event};
 use windlass_core::Doc;
 
 use crate::answer::Refusal;
 use crate::http::PATIENCE;
+
+/// The media type of a watch in protobuf.
+const PROTOBUF_WATCH: &str = "application/vnd.kubernetes.protobuf;stream=watch";
 
 /// A running watch.
 #[derive(Debug)]
@@ -14,6 +19,8 @@ pub struct Watch {
     what: String,
     /// Whether the server may send a bookmark whenever it likes.
     allows_bookmarks: bool,
+    /// Whether events are frames of protobuf, and not lines of JSON.
+    is_protobuf: bool,
     body: Incoming,
     read: BytesMut,
 }
@@ -35,11 +42,13 @@ impl Event {
 }
 
 impl Watch {
-    pub(crate) fn new(what: String, body: Incoming) -> Self {
+    pub(crate) fn new(what: String, response: Response<Incoming>) -> Self {
+        let media_type = response.headers().get(header::CONTENT_TYPE);
         Self {
             allows_bookmarks: what.contains("allowWatchBookmarks=true"),
             what,
-            body,
+            is_protobuf: media_type.is_some_and(|it| it == PROTOBUF_WATCH),
+            body: response.into_body(),
             read: BytesMut::new(),
         }
     }
@@ -88,6 +97,9 @@ impl Watch {
             Ok(line) => line?,
             Err(_) => panic!("{}: no event", self.what),
         };
+        if self.is_protobuf {
+            return Some(decode(&line));
+        }
         let event = Doc::parse(&line).expect("an event is one line of JSON");
         Some(Event {
             sort: event.str_at("/type").to_owned(),
@@ -97,8 +109,8 @@ impl Watch {
 
     async fn line(&mut self) -> Option<BytesMut> {
         loop {
-            if let Some(end) = self.read.iter().position(|&byte| byte == b'\n') {
-                return Some(self.read.split_to(end + 1));
+            if let Some(end) = self.end_of_event() {
+                return Some(self.read.split_to(end));
             }
             let frame = self.body.frame().await?;
             let frame = frame.unwrap_or_else(|error| panic!("{}: {error}", self.what));
@@ -107,4 +119,23 @@ impl Watch {
             }
         }
     }
+
+    /// The number of bytes of the next event, if all of them are there.
+    fn end_of_event(&self) -> Option<usize> {
+        if !self.is_protobuf {
+            let end = self.read.iter().position(|&byte| byte == b'\n');
+            return end.map(|end| end + 1);
+        }
+        let length = u32::from_be_bytes(*self.read.first_chunk()?);
+        let end = 4 + length as usize;
+        (self.read.len() >= end).then_some(end)
+    }
+}
+
+/// An event of a frame, without the length in front.
+fn decode(frame: &[u8]) -> Event {
+    let (sort, object) = protobuf_event(&frame[4..]).expect("a frame is an event");
+    let sort = String::from_utf8(sort.to_vec()).expect("a type is a text");
+    let object = decode_protobuf(object).expect("an event has an object").doc;
+    Event { sort, object }
 }

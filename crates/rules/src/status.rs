@@ -193,6 +193,11 @@ impl Status {
         status
     }
 
+    /// 406 because an object cannot have the form that was asked for.
+    pub fn no_such_form(message: impl Into<String>) -> Self {
+        Self::new(406, "NotAcceptable", message)
+    }
+
     /// 409 because the name is taken.
     #[must_use]
     pub fn already_exists(resource: &GroupResource, name: &str) -> Self {

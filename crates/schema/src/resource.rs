@@ -210,6 +210,15 @@ impl fmt::Display for Verb {
     }
 }
 
+/// The sorts of Go types that a resource has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GoType {
+    /// That of an object.
+    Object,
+    /// That of a list of objects.
+    List,
+}
+
 impl Resource {
     /// The group and plural, as messages name the resource.
     #[must_use]
@@ -315,5 +324,23 @@ impl Resource {
             Some(custom) => custom.list_kind.clone(),
             None => format!("{}List", self.gvk.kind()),
         }
+    }
+
+    /// The Go type of an object, or of a list of them, as messages of kube-apiserver name it.
+    #[must_use]
+    pub fn go_type(&self, sort: GoType) -> String {
+        let suffix = match sort {
+            GoType::Object => "",
+            GoType::List => "List",
+        };
+        if self.is_custom {
+            return format!("*unstructured.Unstructured{suffix}");
+        }
+        let package = match self.gvk.group() {
+            "" | "events.k8s.io" => "core",
+            "internal.apiserver.k8s.io" => "apiserverinternal",
+            group => group.split('.').next().unwrap_or_default(),
+        };
+        format!("*{package}.{}{suffix}", self.gvk.kind())
     }
 }

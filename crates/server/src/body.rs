@@ -6,6 +6,7 @@
 mod intake;
 mod list;
 mod pack;
+mod protobuf_list;
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -22,8 +23,9 @@ use windlass_core::{Doc, Encoder};
 use windlass_wire::Content;
 
 pub(crate) use intake::{BodyIntake, BodyStats};
-pub(crate) use list::ListBody;
+pub(crate) use list::{JsonList, ListBody};
 pub(crate) use pack::{LEVEL, Packer};
+pub(crate) use protobuf_list::ProtobufItems;
 
 use crate::watch::DocWatch;
 
@@ -38,6 +40,8 @@ pub struct Body(Inner);
 enum Inner {
     Bytes(Bytes),
     Doc(Doc),
+    /// An object that is encoded already.
+    Encoded(Doc, Bytes),
     List(Box<ListBody>),
     /// A list of which the first bytes are encoded already.
     Long(Option<Bytes>, Box<ListBody>),
@@ -72,6 +76,11 @@ impl Body {
         Self(Inner::Doc(doc))
     }
 
+    /// A body of one object that is encoded already.
+    pub(crate) fn encoded(doc: Doc, bytes: Bytes) -> Self {
+        Self(Inner::Encoded(doc, bytes))
+    }
+
     /// A body of a list.
     pub(crate) fn list(list: ListBody) -> Self {
         Self(Inner::List(Box::new(list)))
@@ -85,7 +94,7 @@ impl Body {
     /// The object that the body is, if it is one.
     pub(crate) fn as_doc(&self) -> Option<&Doc> {
         match &self.0 {
-            Inner::Doc(doc) => Some(doc),
+            Inner::Doc(doc) | Inner::Encoded(doc, _) => Some(doc),
             _ => None,
         }
     }
@@ -107,7 +116,7 @@ impl Body {
     pub fn into_content(self) -> Content {
         match self.0 {
             Inner::Bytes(bytes) => Content::Body(bytes.into()),
-            Inner::Doc(doc) => Content::Doc(doc),
+            Inner::Doc(doc) | Inner::Encoded(doc, _) => Content::Doc(doc),
             Inner::List(list) | Inner::Long(_, list) => Content::List(list.into_docs()),
             // Only a socket asks for this.
             Inner::Packed(_) => Content::Body(windlass_wire::Body::empty()),
@@ -121,7 +130,7 @@ impl Body {
     /// The body with its first bytes encoded: whole if it has no more than so many.
     pub(crate) fn settle(self, limit: usize) -> Settled {
         match self.0 {
-            Inner::Bytes(bytes) => Settled::Whole(bytes),
+            Inner::Bytes(bytes) | Inner::Encoded(_, bytes) => Settled::Whole(bytes),
             Inner::Doc(doc) => Settled::Whole(line(&doc)),
             Inner::List(mut list) => match first_bytes(&mut list, limit) {
                 bytes if list.is_over() => Settled::Whole(bytes),
@@ -147,6 +156,11 @@ impl Body {
             Inner::Bytes(bytes) => Some(std::mem::take(bytes)).filter(|bytes| !bytes.is_empty()),
             Inner::Doc(doc) => {
                 let bytes = line(doc);
+                self.0 = Inner::Bytes(Bytes::new());
+                Some(bytes)
+            }
+            Inner::Encoded(_, bytes) => {
+                let bytes = std::mem::take(bytes);
                 self.0 = Inner::Bytes(Bytes::new());
                 Some(bytes)
             }

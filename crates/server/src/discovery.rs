@@ -2,18 +2,23 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use ring::digest;
 use windlass_core::{Doc, Gvk, Object, doc};
 
 use crate::body::Body;
-use crate::negotiate::{self, JSON};
+use crate::negotiate::{self, Encoding, JSON, PROTOBUF, YAML};
 use crate::registry::{Group, Resource, Subresource, Table, Version};
 use crate::request::Verb;
 use crate::respond;
 use windlass_rules::status::Status;
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+const AGGREGATED_YAML: &str =
+    "application/yaml;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+const AGGREGATED_PROTOBUF: &str =
+    "application/vnd.kubernetes.protobuf;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
 /// The page at a path, if it is one of these.
 pub(crate) fn page(
@@ -23,10 +28,12 @@ pub(crate) fn page(
 ) -> Result<Option<Response<Body>>, Status> {
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
     let doc = match parts[..] {
-        [] => paths(table),
+        [] => return Ok(Some(respond::json(StatusCode::OK, &paths(table), false))),
         ["api"] => match wants_aggregated(headers)? {
-            true => return Ok(Some(aggregated(table, headers, |group| group.is_empty()))),
-            false => doc!({
+            Some(encoding) => {
+                return aggregated(table, headers, encoding, str::is_empty).map(Some);
+            }
+            None => doc!({
                 "kind": "APIVersions", "versions": ["v1"],
                 "serverAddressByClientCIDRs": [
                     { "clientCIDR": "0.0.0.0/0", "serverAddress": (host(headers)) }
@@ -34,8 +41,11 @@ pub(crate) fn page(
             }),
         },
         ["apis"] => match wants_aggregated(headers)? {
-            true => return Ok(Some(aggregated(table, headers, |group| !group.is_empty()))),
-            false => groups(table),
+            Some(encoding) => {
+                let is_named = |group: &str| !group.is_empty();
+                return aggregated(table, headers, encoding, is_named).map(Some);
+            }
+            None => groups(table),
         },
         ["api", "v1"] => match table.version("", "v1") {
             Some(version) => resources("v1", version),
@@ -51,7 +61,8 @@ pub(crate) fn page(
         },
         _ => return Ok(None),
     };
-    Ok(Some(respond::json(StatusCode::OK, &doc, false)))
+    let encoding = negotiate::plain(headers)?;
+    Ok(Some(respond::object(StatusCode::OK, &doc, encoding, false)))
 }
 
 /// The address under which a client knows the server.
@@ -167,23 +178,28 @@ fn legacy_part(resource: &Resource, sub: &Subresource) -> Doc {
     Object::new(fields).into()
 }
 
-/// Whether a client asks for everything in one document, in the version that is still served.
-fn wants_aggregated(headers: &HeaderMap) -> Result<bool, Status> {
+/// The encoding of the aggregated document if a client asks for it, in the version that is still
+/// served.
+fn wants_aggregated(headers: &HeaderMap) -> Result<Option<Encoding>, Status> {
     for clause in negotiate::clauses(headers) {
-        let is_json = matches!(clause.media_type.as_str(), JSON | "*/*" | "application/*");
         let is_aggregated = clause.parameter("as") == "APIGroupDiscoveryList"
             && clause.parameter("g") == "apidiscovery.k8s.io"
             && clause.parameter("v") == "v2";
-        match (is_json, clause.parameter("as")) {
-            (true, "") => return Ok(false),
-            (true, _) if is_aggregated => return Ok(true),
+        match clause.encodings().first() {
+            Some(_) if !clause.transforms() => return Ok(None),
+            Some(encoding) if is_aggregated => return Ok(Some(*encoding)),
             _ => {}
         }
     }
-    Err(Status::not_acceptable(&[JSON]))
+    Err(Status::not_acceptable(&[JSON, YAML, PROTOBUF]))
 }
 
-fn aggregated(table: &Table, headers: &HeaderMap, chosen: impl Fn(&str) -> bool) -> Response<Body> {
+fn aggregated(
+    table: &Table,
+    headers: &HeaderMap,
+    encoding: Encoding,
+    chosen: impl Fn(&str) -> bool,
+) -> Result<Response<Body>, Status> {
     let items: Vec<Doc> = table
         .groups()
         .iter()
@@ -194,16 +210,29 @@ fn aggregated(table: &Table, headers: &HeaderMap, chosen: impl Fn(&str) -> bool)
         "kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2",
         "metadata": {}, "items": items
     });
-    tagged(headers, AGGREGATED, list.to_json())
+    let tag = content_hash(&list.to_json());
+    let (media_type, bytes) = match encoding {
+        Encoding::Json => (AGGREGATED, list.to_json().into()),
+        Encoding::Yaml => {
+            let text = list.to_yaml().map_err(Status::internal)?;
+            (AGGREGATED_YAML, text.into())
+        }
+        Encoding::Protobuf => {
+            let bytes = respond::protobuf(&list).map_err(Status::internal)?;
+            (AGGREGATED_PROTOBUF, bytes)
+        }
+    };
+    Ok(tagged(headers, media_type, bytes, &tag))
 }
 
-/// A document with an entity tag; clients that know it already get only that answer.
+/// A document with an entity tag, which is the hash of its JSON; clients that know it already get only that answer.
 pub(crate) fn tagged(
     headers: &HeaderMap,
     media_type: &'static str,
-    bytes: Vec<u8>,
+    bytes: Bytes,
+    hash: &str,
 ) -> Response<Body> {
-    let tag = format!("\"{}\"", content_hash(&bytes));
+    let tag = format!("\"{hash}\"");
     let known = headers
         .get(header::IF_NONE_MATCH)
         .and_then(|value| value.to_str().ok());
@@ -211,7 +240,7 @@ pub(crate) fn tagged(
     let mut response = if is_known {
         respond::whole(StatusCode::NOT_MODIFIED, media_type, Vec::new().into())
     } else {
-        respond::whole(StatusCode::OK, media_type, bytes.into())
+        respond::whole(StatusCode::OK, media_type, bytes)
     };
     let headers = response.headers_mut();
     if let Ok(tag) = HeaderValue::from_str(&tag) {

@@ -28,7 +28,7 @@ use crate::request::{Target, Verb, bearer, impersonation};
 use crate::rest::{self, Call, Given};
 use crate::server::{Boxed, Server};
 use crate::work::{self, APART_BODY_BYTES, APART_YAML_BYTES, WorkPool};
-use crate::{audit, discovery, health, respond};
+use crate::{audit, discovery, health, negotiate, respond};
 
 /// How long a request may take, watches not counted.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
@@ -83,6 +83,7 @@ impl Server {
         let id = id.or_else(|| HeaderValue::from_str(self.0.env.uid().as_str()).ok());
         let audit = self.0.audit.begin(&mut parts, id.as_ref());
         let before = self.0.env.elapsed();
+        let accepted = negotiate::plain_if_any(&parts.headers);
         let mut labels = Labels::default();
         let answer = CatchPanic(Box::pin(self.answer(parts, body, &mut labels))).await;
         let mut response = answer
@@ -92,6 +93,7 @@ impl Server {
                 Err(Status::internal("the request handler failed"))
             })
             .unwrap_or_else(|status| respond::status(&status));
+        response = respond::refusal_in(response, accepted);
         let took = self.0.env.elapsed().saturating_sub(before);
         let code = response.status().as_u16();
         self.0.metrics.answered(labels, code, took);

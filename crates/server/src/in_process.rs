@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{HeaderMap, HeaderValue, Request, Response, header};
 use http_body_util::Full;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task::JoinHandle;
@@ -17,6 +17,7 @@ use windlass_wire::{Content, Payload};
 
 use crate::body::Body;
 use crate::dispatch::InProcess;
+use crate::negotiate::{JSON, PROTOBUF};
 use crate::rest::Given;
 use crate::server::Server;
 
@@ -46,6 +47,7 @@ impl Service<Request<Payload>> for DocService {
 
     fn call(&mut self, request: Request<Payload>) -> Answer {
         let (mut parts, payload) = request.into_parts();
+        without_protobuf(&mut parts.headers);
         let bytes = match payload {
             Payload::Doc(doc) => {
                 parts.extensions.insert(Given(doc));
@@ -59,6 +61,19 @@ impl Service<Request<Payload>> for DocService {
             let answer = Elsewhere::run(answer).await?;
             Ok(answer.map(Body::into_content))
         })
+    }
+}
+
+/// Documents are handed over as they are, so a client that would accept protobuf gets them without
+/// anybody writing it.
+fn without_protobuf(headers: &mut HeaderMap) {
+    let accept = headers.get(header::ACCEPT);
+    let accept = accept.and_then(|accept| accept.to_str().ok());
+    let Some(accept) = accept.filter(|accept| accept.contains(PROTOBUF)) else {
+        return;
+    };
+    if let Ok(value) = HeaderValue::from_str(&accept.replace(PROTOBUF, JSON)) {
+        headers.insert(header::ACCEPT, value);
     }
 }
 

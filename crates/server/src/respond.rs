@@ -1,16 +1,26 @@
 //! Answers.
 
+use std::cell::RefCell;
+
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use windlass_atlas::{EncodeError, ObjectEncoder};
 use windlass_core::Doc;
 
 use crate::body::Body;
-use crate::negotiate::Encoding;
+use crate::negotiate::{Encoding, PROTOBUF};
 use crate::query::Query;
 use windlass_rules::status::Status;
 
 /// Warnings of one answer are cut off after so many bytes, as upstream does.
 const WARNING_BYTES_LIMIT: usize = 4096;
+
+/// Room for one object in protobuf: most need no more.
+const PROTOBUF_CAPACITY: usize = 4 << 10;
+
+/// Marks an answer that is a refusal, until it gets the encoding that the client accepts.
+#[derive(Clone, Copy, Debug)]
+struct Refused;
 
 /// An object in an encoding.
 pub(crate) fn object(
@@ -25,7 +35,22 @@ pub(crate) fn object(
             Ok(text) => whole(code, "application/yaml", text.into()),
             Err(error) => status(&Status::internal(error)),
         },
+        Encoding::Protobuf => match protobuf(doc) {
+            Ok(bytes) => with_type(code, PROTOBUF, Body::encoded(doc.clone(), bytes)),
+            Err(error) => status(&Status::internal(error)),
+        },
     }
+}
+
+/// An object as a body of protobuf.
+pub(crate) fn protobuf(doc: &Doc) -> Result<Bytes, EncodeError> {
+    thread_local! {
+        /// Objects that are answered one after the other often have much in common.
+        static ENCODER: RefCell<ObjectEncoder> = RefCell::new(ObjectEncoder::new());
+    }
+    let mut bytes = Vec::with_capacity(PROTOBUF_CAPACITY);
+    ENCODER.with_borrow_mut(|encoder| encoder.write(doc, &mut bytes))?;
+    Ok(bytes.into())
 }
 
 /// An object as JSON.
@@ -43,6 +68,7 @@ pub(crate) fn status(status: &Status) -> Response<Body> {
     let code = StatusCode::from_u16(status.code())
         .expect("invariant: a `Status` has one of the codes that its constructors name");
     let mut response = json(code, &status.to_doc(), false);
+    response.extensions_mut().insert(Refused);
     if let Some(after) = status.retry_after() {
         response
             .headers_mut()
@@ -55,6 +81,27 @@ pub(crate) fn status(status: &Status) -> Response<Body> {
             .insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
     }
     response
+}
+
+/// A refusal in the encoding that its client accepts; other answers as they are. Where the client
+/// accepts none, it is JSON for people.
+pub(crate) fn refusal_in(
+    mut response: Response<Body>,
+    accepted: Option<Encoding>,
+) -> Response<Body> {
+    let refused = response.extensions_mut().remove::<Refused>();
+    let doc = refused.and_then(|_| response.body().as_doc().cloned());
+    let (Some(doc), false) = (doc, accepted == Some(Encoding::Json)) else {
+        return response;
+    };
+    let encoding = accepted.unwrap_or(Encoding::Json);
+    let encoded = object(response.status(), &doc, encoding, accepted.is_none());
+    let (head, body) = encoded.into_parts();
+    if let Some(media_type) = head.headers.get(header::CONTENT_TYPE) {
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, media_type.clone());
+    }
+    response.map(|_| body)
 }
 
 /// Plain text.

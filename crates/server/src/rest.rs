@@ -34,7 +34,7 @@ use operation::RequestPart;
 
 use crate::body::Body;
 use crate::extension::RequestNotes;
-use crate::negotiate::{self, Form};
+use crate::negotiate::{self, Form, Offer, Wanted};
 use crate::query::{ListOptions, Query};
 use crate::registry::{Resource, Sub, Subresource};
 use crate::request::{ResourcePath, Verb};
@@ -45,7 +45,11 @@ use std::sync::Arc;
 use windlass_access::{self as auth, User};
 use windlass_rules::status::Status;
 use windlass_rules::table::{self, Column, Include};
+use windlass_schema::resource::GoType;
 use write::Part;
+
+/// The subresource that is built-in for custom resources too.
+const SCALE: &str = "scale";
 
 /// One request to a resource.
 #[derive(Debug)]
@@ -100,6 +104,10 @@ async fn dispatch(call: &Call) -> Result<Response<Body>, Status> {
     if let Some(objects) = call.resource.hooks.made() {
         return made::answer(call, &objects);
     }
+    if matches!(verb, Verb::Create | Verb::Update | Verb::Patch) {
+        // Nothing is written whose answer the client would not accept.
+        call.wanted()?;
+    }
     match verb {
         Verb::Create => create::create(call).await,
         Verb::Get => get(call).await,
@@ -123,6 +131,9 @@ async fn subresource(call: &Call, verb: Verb) -> Result<Response<Body>, Status> 
         return Err(Status::method_unknown());
     }
     let sub: Subresource = sub.clone();
+    if sub.sort != Sub::Log {
+        call.wanted()?;
+    }
     match (sub.sort, verb) {
         (Sub::Scale, Verb::Get) => scale::get(call),
         (Sub::Scale, Verb::Update) => scale::update(call).await,
@@ -254,14 +265,13 @@ impl Call {
         object: &Doc,
         columns: &[Column],
     ) -> Result<Response<Body>, Status> {
-        // What is answered and not stored is no row of any table.
-        let forms: &[Form] = if self.resource.allows(Verb::Get) {
-            &[Form::Whole, Form::Table, Form::Metadata]
-        } else {
-            &[Form::Whole, Form::Metadata]
+        let wanted = self.wanted()?;
+        // A `Status` has no other form.
+        let form = match object.str_at("/kind") {
+            "Status" => Form::Whole,
+            _ => wanted.form,
         };
-        let wanted = negotiate::wanted(&self.headers, forms)?;
-        let object = match wanted.form {
+        let object = match form {
             Form::Whole | Form::MetadataList => object.clone(),
             Form::Metadata => table::partial_metadata(object),
             Form::Table => {
@@ -282,6 +292,46 @@ impl Call {
             wanted.encoding,
             self.is_pretty(),
         ))
+    }
+
+    /// The forms in which objects of this endpoint can be sent.
+    fn offer(&self) -> Offer {
+        let custom_scale = self.path.subresource == SCALE;
+        Offer {
+            // What is answered and not stored is no row of any table.
+            has_table: self.resource.allows(Verb::Get),
+            has_protobuf: !self.resource.is_custom || custom_scale,
+        }
+    }
+
+    /// The form in which the client wants one object.
+    pub(crate) fn wanted(&self) -> Result<Wanted, Status> {
+        let wanted = negotiate::wanted(&self.headers, self.offer())?;
+        match wanted.form {
+            Form::MetadataList => Err(Status::no_such_form(format!(
+                "you requested PartialObjectMetadataList, but the requested object is not a list \
+                 ({})",
+                self.resource.go_type(GoType::Object)
+            ))),
+            _ => Ok(wanted),
+        }
+    }
+
+    /// The form in which the client wants a list.
+    pub(crate) fn wanted_list(&self) -> Result<Wanted, Status> {
+        let wanted = negotiate::wanted(&self.headers, self.offer())?;
+        match wanted.form {
+            Form::Metadata => Err(Status::no_such_form(format!(
+                "you requested PartialObjectMetadata, but the requested object is a list ({})",
+                self.resource.go_type(GoType::List)
+            ))),
+            _ => Ok(wanted),
+        }
+    }
+
+    /// The form in which the client wants the objects of a watch.
+    pub(crate) fn wanted_watch(&self) -> Result<Wanted, Status> {
+        negotiate::wanted_watch(&self.headers, self.offer())
     }
 
     /// Whether somebody will look at the answer with their own eyes.

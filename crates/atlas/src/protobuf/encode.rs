@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use windlass_core::{Doc, Gvk, Kind, Memo, MicroTime, Object, Time};
 
 use super::PROTOBUF_PREFIX;
+use super::put::{FIXED64, bytes, close, tag, text, varint_field};
 use crate::table::{Atlas, Field, Shape, Type};
 
 /// The field whose bytes are memoized: the pods of one template have one spec between them.
@@ -16,11 +17,6 @@ const SPEC: &str = "spec";
 const BYTES_LIMIT: usize = 512 << 10;
 /// The number of memoized specs, after which all are dropped.
 const SPECS_LIMIT: usize = 4096;
-
-/// Wire types.
-const VARINT: u64 = 0;
-const FIXED64: u64 = 1;
-const BYTES: u64 = 2;
 
 /// Writes built-in kinds as protobuf bodies, and memoizes the bytes of specs.
 ///
@@ -279,40 +275,4 @@ fn nested(number: u32, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>) -> Wr
     write(out)?;
     close(number, start, out);
     Some(())
-}
-
-/// Puts the number and length in front of a message that begins somewhere and has just ended.
-fn close(number: u32, start: usize, out: &mut Vec<u8>) {
-    let end = out.len();
-    tag(number, BYTES, out);
-    varint((end - start) as u64, out);
-    let head = out.len() - end;
-    out[start..].rotate_right(head);
-}
-
-fn text(number: u32, text: &str, out: &mut Vec<u8>) {
-    bytes(number, text.as_bytes(), out);
-}
-
-fn bytes(number: u32, bytes: &[u8], out: &mut Vec<u8>) {
-    tag(number, BYTES, out);
-    varint(bytes.len() as u64, out);
-    out.extend_from_slice(bytes);
-}
-
-fn varint_field(number: u32, value: u64, out: &mut Vec<u8>) {
-    tag(number, VARINT, out);
-    varint(value, out);
-}
-
-fn tag(number: u32, wire: u64, out: &mut Vec<u8>) {
-    varint(u64::from(number) << 3 | wire, out);
-}
-
-fn varint(mut value: u64, out: &mut Vec<u8>) {
-    while value >= 0x80 {
-        out.push((value & 0x7f) as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
 }

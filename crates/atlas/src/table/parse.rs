@@ -57,6 +57,10 @@ pub(super) fn parse(text: &'static str) -> Atlas {
         let own = found.fields.iter().map(|field| field.number);
         let inlined = found.inlined.iter().map(|inlined| inlined.number);
         found.numbers = own.chain(inlined).collect();
+        let all = 0..found.numbers.len();
+        let mut order: Vec<usize> = all.filter(|at| found.numbers[*at] > 0).collect();
+        order.sort_unstable_by_key(|at| found.numbers[*at]);
+        found.wire_order = order.into_iter().map(index).collect();
     }
     let names = names.into_iter().filter_map(|(name, named)| match named {
         Named::Type(found) => Some((name, found)),
@@ -143,6 +147,7 @@ impl Package {
             fields: Vec::new(),
             inlined: Vec::new(),
             numbers: Vec::new(),
+            wire_order: Vec::new(),
         };
         for word in words {
             match word {

@@ -8,6 +8,7 @@ use windlass_contract::objects::{
 use windlass_contract::{Edit, Scope, cases};
 use windlass_core::{Doc, doc};
 
+use crate::protobuf::{PROTOBUF, is_written_as_here};
 use Trait::{Generation, GenerationOfLabels, MadeByUpdate, NeedsRevision, ReturnedByDelete};
 
 cases![
@@ -87,6 +88,7 @@ async fn live(t: &Scope, resource: &'static str, object: Doc, traits: &'static [
     kind.is_made_by_an_update_or_not().await;
     let made = kind.is_read_as_it_was_made().await;
     kind.is_listed_and_watched(&made).await;
+    kind.is_sent_in_protobuf(&made).await;
     kind.is_hidden_from_nobody(&made).await;
     kind.keeps_its_revision(&made).await;
     kind.takes_a_label().await;
@@ -161,6 +163,24 @@ impl Kind<'_> {
         let bare = made.cut("/kind").cut("/apiVersion");
         assert_eq!(list.at("/items"), &Doc::from(vec![bare]));
         let mut watch = self.t.watch(self.resource, &query).await;
+        assert_eq!(&watch.expect("ADDED", name).await, made);
+    }
+
+    async fn is_sent_in_protobuf(&self, made: &Doc) {
+        let protobuf = self.t.with_header("accept", PROTOBUF);
+        let answer = protobuf.get(&self.path).await;
+        assert_eq!(&answer.is_protobuf(200), made);
+        is_written_as_here(made, answer.bytes());
+        let name = made.str_at("/metadata/name");
+        let query = format!("fieldSelector=metadata.name%3D{name}");
+        let path = format!("{}?{query}", self.resource);
+        let (in_json, in_protobuf) = (self.t.get(&path).await, protobuf.get(&path).await);
+        let unstamped = |list: &Doc| list.cut("/metadata/resourceVersion");
+        assert_eq!(
+            unstamped(&in_protobuf.is_protobuf(200)),
+            unstamped(&in_json.is(200))
+        );
+        let mut watch = protobuf.watch(self.resource, &query).await;
         assert_eq!(&watch.expect("ADDED", name).await, made);
     }
 

@@ -39,6 +39,7 @@ mod pod_rules;
 mod pod_terms;
 mod pod_updates;
 mod pods;
+mod protobuf;
 mod quotas;
 mod scale;
 mod secrets;

@@ -82,12 +82,7 @@ impl Encoder {
 
     /// Copies the memoized text of a part, or prints and memoizes it.
     fn write_part(&mut self, part: &Doc, out: &mut Vec<u8>) {
-        let is_shared = match &part.0 {
-            Repr::Array(array) => array.is_shared(),
-            Repr::Object(object) => object.is_shared(),
-            _ => return part.write_scalar(out),
-        };
-        if !is_shared {
+        if !part.is_shared() {
             return self.write(part, out);
         }
         if let Some(range) = self.parts.get(part) {
@@ -109,6 +104,19 @@ impl Encoder {
         let start = self.text.len();
         self.text.extend_from_slice(text);
         self.parts.insert(part.clone(), start..self.text.len());
+    }
+}
+
+impl Doc {
+    /// Returns true for a list or object that somebody else holds too, perhaps as a part of another
+    /// document. It is worth memoizing what such a part is encoded to.
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
+        match &self.0 {
+            Repr::Array(array) => array.is_shared(),
+            Repr::Object(object) => object.is_shared(),
+            _ => false,
+        }
     }
 }
 

@@ -7,14 +7,48 @@ use windlass_core::{Doc, Encoder};
 use windlass_store::Entry;
 use windlass_wire::DocList;
 
+use super::protobuf_list::ProtobufList;
 use crate::registry::Resource;
 
 /// Bytes of one piece, give or take an object.
 const PIECE_BYTES: usize = 128 << 10;
 
+/// A list that becomes bytes piece by piece.
+#[derive(Debug)]
+pub(crate) enum ListBody {
+    Json(JsonList),
+    Protobuf(ProtobufList),
+}
+
+impl ListBody {
+    /// The list for a caller in this process.
+    pub(crate) fn into_docs(self) -> DocList {
+        match self {
+            Self::Json(list) => list.into_docs(),
+            Self::Protobuf(list) => list.into_docs(),
+        }
+    }
+
+    /// The next bytes; nothing at the end.
+    pub(crate) fn next_piece(&mut self) -> Option<Bytes> {
+        match self {
+            Self::Json(list) => list.next_piece(),
+            Self::Protobuf(list) => list.next_piece(),
+        }
+    }
+
+    /// Returns true if all pieces were taken.
+    pub(crate) fn is_over(&self) -> bool {
+        match self {
+            Self::Json(list) => list.is_over,
+            Self::Protobuf(list) => list.is_over(),
+        }
+    }
+}
+
 /// A list of whole objects, which become bytes only when somebody wants bytes.
 #[derive(Debug)]
-pub(crate) struct ListBody {
+pub(crate) struct JsonList {
     resource: Arc<Resource>,
     entries: Vec<Arc<Entry>>,
     metadata: Doc,
@@ -26,7 +60,7 @@ pub(crate) struct ListBody {
     encoder: Encoder,
 }
 
-impl ListBody {
+impl JsonList {
     pub(crate) fn new(resource: Arc<Resource>, entries: Vec<Arc<Entry>>, metadata: Doc) -> Self {
         Self {
             resource,
@@ -39,7 +73,7 @@ impl ListBody {
     }
 
     /// The list for a caller in this process.
-    pub(crate) fn into_docs(self) -> DocList {
+    fn into_docs(self) -> DocList {
         let Self {
             resource, entries, ..
         } = self;
@@ -56,7 +90,7 @@ impl ListBody {
     }
 
     /// The next bytes; nothing at the end.
-    pub(crate) fn next_piece(&mut self) -> Option<Bytes> {
+    fn next_piece(&mut self) -> Option<Bytes> {
         if self.is_over {
             return None;
         }
@@ -76,11 +110,6 @@ impl ListBody {
             self.is_over = true;
         }
         Some(out.into())
-    }
-
-    /// Whether all pieces were taken.
-    pub(crate) fn is_over(&self) -> bool {
-        self.is_over
     }
 
     /// Room for a piece: a full one unless the objects left are few.

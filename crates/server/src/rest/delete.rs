@@ -57,6 +57,7 @@ pub(super) enum Deleted {
 }
 
 pub(super) async fn delete(call: &Call) -> Result<Response<Body>, Status> {
+    call.wanted()?;
     let options = read_options(call)?;
     let deleted = delete_one(&call.operation(), &options).await?;
     let mut response = match deleted {
@@ -74,6 +75,7 @@ pub(super) async fn delete(call: &Call) -> Result<Response<Body>, Status> {
 }
 
 pub(super) async fn delete_collection(call: &Call) -> Result<Response<Body>, Status> {
+    let wanted = call.wanted_list()?;
     let options = DeleteOptions {
         is_many: true,
         ..read_options(call)?
@@ -107,11 +109,8 @@ pub(super) async fn delete_collection(call: &Call) -> Result<Response<Body>, Sta
         }
     }
     let revision = call.server.inner().storage.revision();
-    Ok(list::answer_with(
-        call,
-        items,
-        doc!({ "resourceVersion": (revision.to_string()) }),
-    ))
+    let metadata = doc!({ "resourceVersion": (revision.to_string()) });
+    list::answer_with(call, wanted, items, metadata).await
 }
 
 /// Deletes one object on behalf of the server itself.

@@ -173,7 +173,7 @@ async fn mark_and_delete(
         ..call.operation()
     };
     delete::delete_one(&operation, &options).await?;
-    Ok(pod::success(call))
+    pod::success(call)
 }
 
 /// A pod that says why it ends.

@@ -6,12 +6,13 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
 use http::{Response, StatusCode};
+use windlass_atlas::Atlas;
 use windlass_core::{AtRevision, Doc, Object, doc};
 use windlass_store::{Entries, Entry, RevisionError, Snapshot};
 
 use super::Call;
-use crate::body::{Body, ListBody};
-use crate::negotiate::{self, Encoding, Form};
+use crate::body::{Body, JsonList, ListBody, ProtobufItems};
+use crate::negotiate::{self, Encoding, Form, Wanted};
 use crate::query::{self, ListOptions, Match};
 use crate::registry::Resource;
 use crate::respond;
@@ -50,10 +51,7 @@ struct Token {
 pub(super) async fn list(call: &Call) -> Result<Response<Body>, Status> {
     let options = call.query.list_options()?;
     check_options(&options)?;
-    let wanted = negotiate::wanted(
-        &call.headers,
-        &[Form::Whole, Form::Table, Form::MetadataList],
-    )?;
+    let wanted = call.wanted_list()?;
     let filter = super::selection(call, &options)?;
     wait_for(call, &options.revision).await?;
     let (snapshot, start) = snapshot(call, &options)?;
@@ -65,29 +63,39 @@ pub(super) async fn list(call: &Call) -> Result<Response<Body>, Status> {
             .keep(&call.resource.shelf, &snapshot);
     }
     let metadata = list_metadata(&snapshot, page.next.as_ref());
-    match (wanted.form, wanted.encoding) {
-        (Form::Table, encoding) => {
-            let table = as_table(call, &page, metadata)?;
-            Ok(respond::object(
-                StatusCode::OK,
-                &table,
-                encoding,
-                call.is_pretty(),
-            ))
+    answer_with(call, wanted, page.entries, metadata).await
+}
+
+/// An answer with a list in the form that the client wants.
+pub(super) async fn answer_with(
+    call: &Call,
+    wanted: Wanted,
+    entries: Vec<Arc<Entry>>,
+    metadata: Doc,
+) -> Result<Response<Body>, Status> {
+    let list = match (wanted.form, wanted.encoding) {
+        (Form::Table, _) => as_table(call, &entries, metadata)?,
+        (form, Encoding::Protobuf) => {
+            let items = in_protobuf(&call.resource, entries, metadata, form)?;
+            let body = items.into_body().await.map_err(Status::internal)?;
+            let media_type = negotiate::PROTOBUF;
+            return Ok(respond::with_type(StatusCode::OK, media_type, body));
         }
         (Form::Whole, Encoding::Json) if !call.is_pretty() => {
-            Ok(answer_with(call, page.entries, metadata))
+            let resource = Arc::clone(&call.resource);
+            let list = JsonList::new(resource, entries, metadata);
+            let body = Body::list(ListBody::Json(list));
+            return Ok(respond::with_type(StatusCode::OK, negotiate::JSON, body));
         }
-        (form, encoding) => {
-            let list = as_doc(&call.resource, &page, metadata, form);
-            Ok(respond::object(
-                StatusCode::OK,
-                &list,
-                encoding,
-                call.is_pretty(),
-            ))
-        }
-    }
+        (form, _) => as_doc(&call.resource, &entries, metadata, form),
+    };
+    let pretty = call.is_pretty();
+    Ok(respond::object(
+        StatusCode::OK,
+        &list,
+        wanted.encoding,
+        pretty,
+    ))
 }
 
 fn check_options(options: &ListOptions) -> Result<(), Status> {
@@ -265,41 +273,64 @@ fn list_metadata(snapshot: &Snapshot, next: Option<&Next>) -> Doc {
     metadata.into()
 }
 
-fn as_table(call: &Call, page: &Page, metadata: Doc) -> Result<Doc, Status> {
+fn as_table(call: &Call, entries: &[Arc<Entry>], metadata: Doc) -> Result<Doc, Status> {
     let include = Include::parse(call.query.get("includeObject"))?;
     let (columns, now) = (&call.resource.columns, call.server.inner().env.now());
     let row =
         |entry: &Arc<Entry>| table::row(columns, &call.resource.view(entry.doc()), include, now);
-    let mut entries: Vec<&Arc<Entry>> = page.entries.iter().collect();
+    let mut entries: Vec<&Arc<Entry>> = entries.iter().collect();
     entries.sort_by_key(|entry| call.resource.hooks.table_rank(entry.doc()));
     let rows = entries.into_iter().map(row).collect();
     Ok(table::table(table::definitions(columns), rows, metadata))
 }
 
-fn as_doc(resource: &Resource, page: &Page, metadata: Doc, form: Form) -> Doc {
-    let (kind, api_version) = match form {
+/// The `apiVersion` and the kind of a list in a form.
+fn list_type(resource: &Resource, form: Form) -> (String, String) {
+    match form {
         Form::MetadataList => (
-            "PartialObjectMetadataList".to_owned(),
             "meta.k8s.io/v1".to_owned(),
+            "PartialObjectMetadataList".to_owned(),
         ),
-        _ => (resource.list_kind(), resource.gvk.api_version()),
-    };
-    let item = |entry: &Arc<Entry>| {
-        let object = resource.view(entry.doc());
-        match form {
-            Form::MetadataList => table::partial_metadata(&object),
-            _ => object,
-        }
-    };
-    let items: Vec<Doc> = page.entries.iter().map(item).collect();
+        _ => (resource.gvk.api_version(), resource.list_kind()),
+    }
+}
+
+fn list_item(resource: &Resource, entry: &Entry, form: Form) -> Doc {
+    let object = resource.view(entry.doc());
+    match form {
+        Form::MetadataList => table::partial_metadata(&object),
+        _ => object,
+    }
+}
+
+fn as_doc(resource: &Resource, entries: &[Arc<Entry>], metadata: Doc, form: Form) -> Doc {
+    let (api_version, kind) = list_type(resource, form);
+    let items = entries.iter().map(|entry| list_item(resource, entry, form));
+    let items: Vec<Doc> = items.collect();
     doc!({ "kind": kind, "apiVersion": api_version, "metadata": metadata, "items": items })
 }
 
-/// An answer with a list of whole objects.
-pub(super) fn answer_with(call: &Call, entries: Vec<Arc<Entry>>, metadata: Doc) -> Response<Body> {
-    let resource = Arc::clone(&call.resource);
-    let body = Body::list(ListBody::new(resource, entries, metadata));
-    respond::with_type(StatusCode::OK, negotiate::JSON, body)
+fn in_protobuf(
+    resource: &Arc<Resource>,
+    entries: Vec<Arc<Entry>>,
+    metadata: Doc,
+    form: Form,
+) -> Result<ProtobufItems, Status> {
+    let (api_version, kind) = list_type(resource, form);
+    let of = match form {
+        Form::MetadataList => Atlas::named("meta/v1", "PartialObjectMetadata"),
+        _ => Atlas::kind(&resource.gvk),
+    };
+    let of = of.ok_or_else(|| Status::internal(format!("{kind} has no form in protobuf")))?;
+    let resource = Arc::clone(resource);
+    Ok(ProtobufItems {
+        api_version,
+        kind,
+        metadata,
+        of,
+        entries,
+        item: Box::new(move |entry| list_item(&resource, entry, form)),
+    })
 }
 
 impl Token {

@@ -5,7 +5,7 @@ use windlass_core::{Doc, GroupResource, doc};
 
 use super::Call;
 use crate::body::Body;
-use crate::negotiate::{self, Form};
+use crate::negotiate::Form;
 use crate::respond;
 use windlass_rules::status::Status;
 use windlass_rules::table::{self, Include};
@@ -29,8 +29,7 @@ pub(super) fn answer(call: &Call, objects: &[Doc]) -> Result<Response<Body>, Sta
 }
 
 fn list(call: &Call, objects: &[Doc]) -> Result<Response<Body>, Status> {
-    let forms = [Form::Whole, Form::Table, Form::MetadataList];
-    let wanted = negotiate::wanted(&call.headers, &forms)?;
+    let wanted = call.wanted_list()?;
     let filter = super::selection(call, &call.query.list_options()?)?;
     let chosen = objects.iter().filter(|object| filter.matches(object));
     let resource = &call.resource;

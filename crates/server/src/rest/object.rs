@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 
+use windlass_atlas::Atlas;
 use windlass_core::{Doc, Gvk, Kind, Memo, Object, Str, YamlDuplicate, quote};
 
 use super::{Call, typed};
@@ -114,6 +115,14 @@ fn parse_json(call: &Call, gvk: &Gvk) -> Result<(Doc, Vec<String>), Status> {
 
 /// The object in a protobuf body.
 pub(super) fn parse_protobuf(body: &[u8], gvk: &Gvk) -> Result<Doc, Status> {
+    if Atlas::kind(gvk).is_none() {
+        let (kind, version) = (gvk.kind(), gvk.version());
+        return Err(Status::bad_request(format!(
+            "{kind} in version {version:?} cannot be handled as a {kind}: object \
+             *unstructured.Unstructured does not implement the protobuf marshalling interface and \
+             cannot be encoded to a protobuf message"
+        )));
+    }
     let decoded = windlass_atlas::decode_protobuf_as(body, gvk);
     let decoded = decoded.map_err(|error| {
         let kind = gvk.kind();

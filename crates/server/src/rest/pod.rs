@@ -67,13 +67,13 @@ async fn assign(
     let propose = |pod: &Doc| assigned(pod, binding, now).map(Proposal::Change);
     let write = unattributed(operation, dry_run);
     write.change(propose).await?;
-    Ok(success(call))
+    success(call)
 }
 
 /// The answer of a subresource that makes something of a pod.
-pub(super) fn success(call: &Call) -> Response<Body> {
+pub(super) fn success(call: &Call) -> Result<Response<Body>, Status> {
     let status = doc!({ "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201 });
-    respond::json(StatusCode::CREATED, &status, call.is_pretty())
+    call.answer(StatusCode::CREATED, &status)
 }
 
 /// A change that the server makes on behalf of somebody.

@@ -1,4 +1,5 @@
-//! A watch as an answer: its options, its events as lines of JSON, one encoding for all watchers.
+//! A watch as an answer: its options, its events as lines of JSON or
+//! frames of protobuf, encoded once for all watchers.
 
 use std::fmt;
 use std::future::Future;
@@ -8,6 +9,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http::{Response, StatusCode};
+use windlass_atlas::{EncodeError, write_protobuf_event};
 use windlass_core::{AtRevision, Doc, Env, Time, doc};
 
 use super::{Call, list, selection};
@@ -24,12 +26,21 @@ use windlass_rules::status::Status;
 use windlass_rules::table::{self, Include};
 use windlass_wire::WatchEvent;
 
+/// The media type of a watch in protobuf.
+const PROTOBUF_WATCH: &str = "application/vnd.kubernetes.protobuf;stream=watch";
 /// Events are written together up to so many bytes.
 const PIECE_BYTES: usize = 64 << 10;
 
 /// The encoded forms of one event, shared by its watchers.
 #[derive(Debug, Default)]
 struct Encoded {
+    json: EncodedAs,
+    protobuf: EncodedAs,
+}
+
+/// The bytes of one event in one encoding, by what the event is to the watcher.
+#[derive(Debug, Default)]
+struct EncodedAs {
     added: OnceLock<Bytes>,
     modified: OnceLock<Bytes>,
     deleted: OnceLock<Bytes>,
@@ -101,6 +112,7 @@ struct HttpWatch {
 struct Shape {
     resource: Arc<Resource>,
     form: Form,
+    encoding: Encoding,
     include: Include,
     /// Whether the columns were sent.
     has_columns: bool,
@@ -111,11 +123,11 @@ pub(crate) async fn watch(call: &Call) -> Result<Response<Body>, Status> {
     call.query.revision().map_err(Status::plain)?;
     let options = call.query.list_options()?;
     let start = check_options(&options)?;
-    let forms = [Form::Whole, Form::Table, Form::Metadata];
-    let wanted = negotiate::wanted(&call.headers, &forms)?;
-    if wanted.encoding != Encoding::Json {
-        return Err(Status::not_acceptable(&[negotiate::JSON]));
-    }
+    let wanted = call.wanted_watch()?;
+    let media_type = match wanted.encoding {
+        Encoding::Protobuf => PROTOBUF_WATCH,
+        Encoding::Json | Encoding::Yaml => negotiate::JSON,
+    };
     let filter = selection(call, &options)?;
     let include = Include::parse(call.query.get("includeObject"))?;
     if let (Start::Initial, AtRevision::Given(_)) = (start, &options.revision) {
@@ -131,6 +143,7 @@ pub(crate) async fn watch(call: &Call) -> Result<Response<Body>, Status> {
     let shape = Shape {
         resource: Arc::clone(&resource),
         form: wanted.form,
+        encoding: wanted.encoding,
         include,
         has_columns: false,
         env: server.inner().env.clone(),
@@ -152,13 +165,13 @@ pub(crate) async fn watch(call: &Call) -> Result<Response<Body>, Status> {
             let docs = docs.counted(slot);
             let count = server.inner().metrics.open_watch(&call.path);
             let body = Body::watch(WatchBody::new(docs, shape, count));
-            Ok(respond::with_type(StatusCode::OK, negotiate::JSON, body))
+            Ok(respond::with_type(StatusCode::OK, media_type, body))
         }
         // The stream begins and says why it ends: that is how clients expect to learn it.
         Err(status) => Ok(respond::whole(
             StatusCode::OK,
-            negotiate::JSON,
-            line("ERROR", &status.to_doc()),
+            media_type,
+            refused(&status, wanted.encoding),
         )),
     }
 }
@@ -279,21 +292,36 @@ impl HttpWatch {
     fn encode(&mut self, delivery: Delivery) -> Bytes {
         self.count.sent();
         match delivery {
-            Delivery::Own(event) => self.shape.line(&event),
+            Delivery::Own(event) => self.encode_event(&event),
             Delivery::Refused(status) => {
                 self.is_over = true;
-                line("ERROR", &status.to_doc())
+                refused(&status, self.shape.encoding)
             }
             Delivery::Shared(event, shared) if self.shape.is_shared() => {
                 let encoded: Arc<Encoded> = shared.attachment();
+                let encoded = match self.shape.encoding {
+                    Encoding::Protobuf => &encoded.protobuf,
+                    Encoding::Json | Encoding::Yaml => &encoded.json,
+                };
                 let slot = match event {
                     WatchEvent::Added(_) => &encoded.added,
                     WatchEvent::Deleted(_) => &encoded.deleted,
                     _ => &encoded.modified,
                 };
-                slot.get_or_init(|| self.shape.line(&event)).clone()
+                slot.get_or_init(|| self.encode_event(&event)).clone()
             }
-            Delivery::Shared(event, _) => self.shape.line(&event),
+            Delivery::Shared(event, _) => self.encode_event(&event),
+        }
+    }
+
+    /// The bytes of an event. An object that cannot be encoded ends the watch.
+    fn encode_event(&mut self, event: &WatchEvent) -> Bytes {
+        match self.shape.line(event) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                self.is_over = true;
+                refused(&Status::internal(error), self.shape.encoding)
+            }
         }
     }
 }
@@ -304,12 +332,17 @@ impl Shape {
         self.form == Form::Whole && self.resource.conversion.is_none()
     }
 
-    fn line(&mut self, event: &WatchEvent) -> Bytes {
-        match event {
-            WatchEvent::Added(object) => line("ADDED", &self.shaped(object)),
-            WatchEvent::Modified(object) => line("MODIFIED", &self.shaped(object)),
-            WatchEvent::Deleted(object) => line("DELETED", &self.shaped(object)),
-            WatchEvent::Bookmark(object) => line("BOOKMARK", &self.shaped(object)),
+    fn line(&mut self, event: &WatchEvent) -> Result<Bytes, EncodeError> {
+        let (kind, object) = match event {
+            WatchEvent::Added(object) => ("ADDED", object),
+            WatchEvent::Modified(object) => ("MODIFIED", object),
+            WatchEvent::Deleted(object) => ("DELETED", object),
+            WatchEvent::Bookmark(object) => ("BOOKMARK", object),
+        };
+        let object = self.shaped(object);
+        match self.encoding {
+            Encoding::Protobuf => frame(kind, &object),
+            Encoding::Json | Encoding::Yaml => Ok(line(kind, &object)),
         }
     }
 
@@ -344,4 +377,23 @@ fn line(kind: &str, object: &Doc) -> Bytes {
     object.write_json(&mut out);
     out.extend_from_slice(b"}\n");
     out.into()
+}
+
+/// One event as a frame of protobuf.
+fn frame(kind: &str, object: &Doc) -> Result<Bytes, EncodeError> {
+    let object = respond::protobuf(object)?;
+    let mut out = Vec::with_capacity(object.len() + 32);
+    write_protobuf_event(kind, &object, &mut out);
+    Ok(out.into())
+}
+
+/// The event that says why a watch ends.
+fn refused(status: &Status, encoding: Encoding) -> Bytes {
+    let status = status.to_doc();
+    match encoding {
+        Encoding::Protobuf => {
+            frame("ERROR", &status).expect("invariant: a Status has a form in protobuf")
+        }
+        Encoding::Json | Encoding::Yaml => line("ERROR", &status),
+    }
 }
