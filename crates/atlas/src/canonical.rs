@@ -22,6 +22,8 @@ thread_local! {
     /// The same of lists of objects, of which a spec has many: pods of one template come one after
     /// the other, each with a spec that differs in a plain field at most.
     static LISTS: RefCell<Known> = RefCell::new(Memo::new(LISTS_LIMIT));
+    /// The stored form of parts, by their shape.
+    static STORED: RefCell<Known> = RefCell::new(Memo::new(SPECS_LIMIT));
 }
 
 type Known = Memo<(usize, Doc), Doc>;
@@ -33,6 +35,77 @@ type Known = Memo<(usize, Doc), Doc>;
 #[must_use]
 pub fn canonical(kind: &'static Type, object: &Doc) -> Doc {
     message(kind, object)
+}
+
+/// A canonical object as it is after upstream has stored it: in protobuf, in which there are no
+/// empty lists and maps. Where JSON must show a value, it is `null`.
+#[must_use]
+pub fn stored(kind: &'static Type, object: &Doc) -> Doc {
+    // Definitions of custom resources are stored as JSON.
+    match kind.package() {
+        "apiextensions/v1" => object.clone(),
+        _ => stored_message(kind, object),
+    }
+}
+
+fn stored_message(kind: &'static Type, object: &Doc) -> Doc {
+    let Some(fields) = object.as_object() else {
+        return object.clone();
+    };
+    let mut changed = fields.clone();
+    for (key, value) in fields.iter() {
+        let Some(field) = kind.field(key) else {
+            continue;
+        };
+        let value_stored = stored_value(field, value);
+        if value_stored != *value {
+            changed = changed.with(key, value_stored);
+        }
+    }
+    changed.into()
+}
+
+fn stored_value(field: &'static Field, value: &Doc) -> Doc {
+    let shape = field.shape();
+    let is_empty = match shape {
+        Shape::List(_) => value.as_array().is_some_and(|items| items.is_empty()),
+        Shape::Map(_) => value.as_object().is_some_and(|map| map.is_empty()),
+        _ => false,
+    };
+    if is_empty && !field.omits_empty() && field.number() > 0 {
+        return Doc::NULL;
+    }
+    let is_plain = |inner: &Shape| inner.message().is_none();
+    match shape {
+        Shape::List(inner) | Shape::Map(inner) if is_plain(inner) => value.clone(),
+        Shape::Message(_) | Shape::List(_) | Shape::Map(_) => {
+            remembered(&STORED, shape, value, || stored_parts(shape, value))
+        }
+        _ => value.clone(),
+    }
+}
+
+fn stored_parts(shape: &'static Shape, value: &Doc) -> Doc {
+    match (shape, value.kind()) {
+        (Shape::Message(of), _) => stored_message(of.get(), value),
+        (Shape::List(inner), Kind::Array(items)) => match inner.message() {
+            Some(of) => {
+                let items: Vec<Doc> = items.iter().map(|item| stored_message(of, item)).collect();
+                items.into()
+            }
+            None => value.clone(),
+        },
+        (Shape::Map(inner), Kind::Object(map)) => match inner.message() {
+            Some(of) => {
+                let entries = map
+                    .iter()
+                    .map(|(key, item)| (key.clone(), stored_message(of, item)));
+                entries.collect::<Object>().into()
+            }
+            None => value.clone(),
+        },
+        _ => value.clone(),
+    }
 }
 
 fn message(of: &'static Type, doc: &Doc) -> Doc {

@@ -8,7 +8,7 @@
 //! * [`ProtobufDecoder`] and [`protobuf_event`]: watches in protobuf;
 //! * [`ProtobufEncoder`]: the other way round, for what our own clients send;
 //! * [`ObjectEncoder`]: objects, lists and events as kube-apiserver writes them;
-//! * [`canonical`]: an object with exactly the empty fields that upstream writes;
+//! * [`canonical`] and [`stored`]: an object with exactly the empty fields that upstream writes;
 //! * [`unknown_fields`]: what strict field validation refuses;
 //! * [`apply`]: server-side apply and `managedFields`;
 //! * [`strategic_merge`][]: `application/strategic-merge-patch+json`.
@@ -39,7 +39,7 @@ mod table;
 mod unknown;
 mod zero;
 
-pub use canonical::canonical;
+pub use canonical::{canonical, stored};
 pub use protobuf::{
     Decoded, EncodeError, MESSAGES_LIMIT, ObjectEncoder, PROTOBUF_PREFIX, ProtobufDecoder,
     ProtobufEncoder, ProtobufError, decode_protobuf, decode_protobuf_as, protobuf_event,

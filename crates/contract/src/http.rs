@@ -22,7 +22,7 @@ use crate::answer::Answer;
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// No case expects a longer answer.
-const ANSWER_BYTES_LIMIT: usize = 16 << 20;
+const ANSWER_BYTES_LIMIT: usize = 32 << 20;
 
 type Transport = legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
 

@@ -193,6 +193,16 @@ impl Status {
         status
     }
 
+    /// 406 because a path has no route that produces what would be acceptable.
+    #[must_use]
+    pub fn no_route(available: &[&str]) -> Self {
+        let list = available.join(", ");
+        let message = format!("406: Not Acceptable\n\nAvailable representations: {list}");
+        let mut status = Self::new(406, "NotAcceptable", message);
+        status.details_mut();
+        status
+    }
+
     /// 406 because an object cannot have the form that was asked for.
     pub fn no_such_form(message: impl Into<String>) -> Self {
         Self::new(406, "NotAcceptable", message)

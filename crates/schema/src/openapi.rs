@@ -1,4 +1,4 @@
-//! OpenAPI v3 documents, as functions of rows.
+//! OpenAPI documents, as functions of rows: v3 here, v2 in [`swagger`].
 //!
 //! Built-in kinds are described from the atlas, which knows names, types and merge rules but no
 //! prose, which is added if it was built in; custom resources by their own schemas.
@@ -7,6 +7,7 @@ mod built_in;
 mod custom;
 mod descriptions;
 mod operations;
+pub mod swagger;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

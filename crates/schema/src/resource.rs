@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use windlass_atlas::{Atlas, canonical};
+use windlass_atlas::{Atlas, canonical, stored};
 use windlass_core::ResourceName;
 use windlass_core::{Doc, GroupKind, GroupResource, Gvk};
 
@@ -278,11 +278,11 @@ impl Resource {
         self.subresources.iter().any(|sub| sub.sort == Sub::Status)
     }
 
-    /// An object with exactly the empty fields that upstream writes.
+    /// An object with exactly the empty fields that upstream shows after it has stored it.
     #[must_use]
     pub fn canonical(&self, object: Doc) -> Doc {
         match Atlas::kind(&self.gvk) {
-            Some(kind) => canonical(kind, &object),
+            Some(kind) => stored(kind, &canonical(kind, &object)),
             None => object,
         }
     }

@@ -8,7 +8,7 @@ use ring::digest;
 use windlass_core::{Doc, Gvk, Object, doc};
 
 use crate::body::Body;
-use crate::negotiate::{self, Encoding, JSON, PROTOBUF, YAML};
+use crate::negotiate::{self, Encoding, JSON, PROTOBUF, Route, YAML};
 use crate::registry::{Group, Resource, Subresource, Table, Version};
 use crate::request::Verb;
 use crate::respond;
@@ -48,7 +48,10 @@ pub(crate) fn page(
             None => groups(table),
         },
         ["api", "v1"] => match table.version("", "v1") {
-            Some(version) => resources("v1", version),
+            Some(version) => {
+                negotiate::check_route(headers, Route::Plain)?;
+                resources("v1", version)
+            }
             None => return Ok(None),
         },
         ["apis", group] => match table.group(group).filter(|_| !group.is_empty()) {

@@ -258,7 +258,8 @@ impl Server {
             .or_else(|| self.0.pages.page(path, query))
             .or_else(|| {
                 let table = self.0.registry.table();
-                self.0.openapi.page(&table, path, query, headers)
+                let now = self.0.env.now();
+                self.0.openapi.page(&table, path, query, headers, now)
             })
             .map_or_else(
                 || discovery::page(&self.0.registry.table(), path, headers),

@@ -56,6 +56,15 @@ pub(crate) struct Offer {
     pub(crate) has_protobuf: bool,
 }
 
+/// The sorts of routes, by what they produce.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Route {
+    /// One document.
+    Plain,
+    /// One document, or a stream of events.
+    Stream,
+}
+
 /// The form of a request body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Content {
@@ -183,6 +192,28 @@ pub(crate) fn clauses(headers: &HeaderMap) -> Vec<Clause> {
         sorted.insert(at.map_or(0, |at| at + 1), clause);
     }
     sorted
+}
+
+/// Refuses a request whose route produces nothing that the client accepts. Upstream's router looks
+/// only at the types, and knows no ranges but `*/*`; what it lets through is negotiated.
+pub(crate) fn check_route(headers: &HeaderMap, route: Route) -> Result<(), Status> {
+    let accept = headers.get(header::ACCEPT);
+    let accept = accept.and_then(|accept| accept.to_str().ok());
+    let Some(accept) = accept.filter(|accept| !accept.is_empty()) else {
+        return Ok(());
+    };
+    let produced = match route {
+        Route::Plain => PRODUCED.to_vec(),
+        Route::Stream => [PRODUCED, STREAMED].concat(),
+    };
+    let is_produced = |clause: &str| {
+        let media_type = clause.split(';').next().unwrap_or_default().trim();
+        media_type == "*/*" || produced.contains(&media_type)
+    };
+    match accept.split(',').any(is_produced) {
+        true => Ok(()),
+        false => Err(Status::no_route(&produced)),
+    }
 }
 
 /// The answer a client asked for, among those that the endpoint can give.

@@ -1,14 +1,15 @@
-//! OpenAPI v3: what objects look like and what can be done to them, for clients that check and
+//! OpenAPI: what objects look like and what can be done to them, for clients that check and
 //! explain.
 //!
-//! There is an index and one document per group version. Documents are built when they are first
+//! Of v3 there is an index and one document per group version. Documents are built when they are first
 //! asked for and kept until the kinds they speak of change. Built-in kinds are described from the
 //! atlas, which knows names, types and merge rules but no prose, which is added if it was built in;
 //! custom resources by their own schemas.
 //!
-//! OpenAPI v2 is a document without schemas: clients that ask for it find that the server knows
-//! nothing about a kind, and leave its validation to the server. Deliberately absent: more of it,
-//! and the protobuf form of the documents.
+//! OpenAPI v2 is one document about everything, in `swagger.rs`. Deliberately absent: the protobuf
+//! form of the documents of v3.
+
+mod swagger;
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -17,20 +18,26 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use parking_lot::Mutex;
-use windlass_core::{Doc, Object, Str, doc};
+use windlass_core::{Doc, Object, Str, Time, doc};
 
 use crate::body::Body;
 use crate::discovery;
 use crate::query::Query;
 use crate::registry::{Group, Resource, Table, Version};
 use crate::respond;
+use swagger::Swagger;
 use windlass_schema::openapi::{Descriptions, build};
 
 const JSON: &str = "application/json";
 
 /// The documents that were asked for.
 #[derive(Debug, Default)]
-pub(crate) struct OpenApi(Mutex<BTreeMap<String, Known>>);
+pub(crate) struct OpenApi {
+    /// Those of v3, by group version.
+    documents: Mutex<BTreeMap<String, Known>>,
+    /// That of v2.
+    swagger: Swagger,
+}
 
 /// A document, and the rows it speaks of.
 #[derive(Debug)]
@@ -57,10 +64,11 @@ impl OpenApi {
         path: &str,
         query: &Query,
         headers: &HeaderMap,
+        now: Time,
     ) -> Option<Response<Body>> {
         let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
         let (group, version) = match parts[..] {
-            ["openapi", "v2"] => return Some(second_version(headers)),
+            ["openapi", "v2"] => return Some(self.swagger.page(table, headers, now)),
             ["openapi", "v3"] => {
                 return Some(respond::json(StatusCode::OK, &self.index(table), false));
             }
@@ -86,7 +94,7 @@ impl OpenApi {
             current.push(key);
         }
         // Group versions that are no more are forgotten.
-        self.0.lock().retain(|key, _| current.contains(key));
+        self.documents.lock().retain(|key, _| current.contains(key));
         doc!({ "paths": (Object::new(paths)) })
     }
 
@@ -98,7 +106,7 @@ impl OpenApi {
             let pairs = known.rows.iter().zip(&rows);
             known.rows.len() == rows.len() && pairs.into_iter().all(|(a, b)| Arc::ptr_eq(a, b))
         };
-        if let Some(known) = self.0.lock().get(&key).filter(is_same) {
+        if let Some(known) = self.documents.lock().get(&key).filter(is_same) {
             return Arc::clone(&known.document);
         }
         let bytes = build(&rows, unpacked.get_or_init(Descriptions::unpacked)).to_json();
@@ -110,40 +118,9 @@ impl OpenApi {
             rows,
             document: Arc::clone(&document),
         };
-        self.0.lock().insert(key, known);
+        self.documents.lock().insert(key, known);
         document
     }
-}
-
-/// The title and the version of all documents.
-const TITLE: &str = "Kubernetes";
-const VERSION: &str = "v1.36.4";
-/// How clients name the protobuf form of OpenAPI v2, and how it is sent.
-const PROTOBUF_ASKED: &str = "proto-openapi.spec.v2";
-const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
-
-/// The document of OpenAPI v2, in JSON or in protobuf.
-fn second_version(headers: &HeaderMap) -> Response<Body> {
-    let accept = headers.get(header::ACCEPT);
-    let accept = accept.and_then(|accept| accept.to_str().ok());
-    if accept.is_some_and(|accept| accept.contains(PROTOBUF_ASKED)) {
-        return respond::whole(StatusCode::OK, PROTOBUF, second_version_protobuf().into());
-    }
-    let document = doc!({
-        "swagger": "2.0", "info": { "title": TITLE, "version": VERSION }, "paths": {}
-    });
-    respond::json(StatusCode::OK, &document, false)
-}
-
-/// The message `Document` of OpenAPI v2: its version is field 1, its description field 2, with a
-/// title and a version, and its paths are field 8.
-fn second_version_protobuf() -> Vec<u8> {
-    let field = |number: u8, bytes: &[u8]| {
-        let length = u8::try_from(bytes.len()).unwrap_or_default();
-        [&[number << 3 | 2, length], bytes].concat()
-    };
-    let info = [field(1, TITLE.as_bytes()), field(2, VERSION.as_bytes())].concat();
-    [field(1, b"2.0"), field(2, &info), field(8, &[])].concat()
 }
 
 fn versions(table: &Table) -> impl Iterator<Item = (&Group, &Version)> {
@@ -170,11 +147,7 @@ fn answer(path: &str, query: &Query, headers: &HeaderMap, document: &Document) -
         return response;
     }
     let tag = format!("\"{}\"", document.hash);
-    let known = headers
-        .get(header::IF_NONE_MATCH)
-        .and_then(|value| value.to_str().ok());
-    let is_known = known.is_some_and(|known| known.split(',').any(|one| one.trim() == tag));
-    let mut response = match is_known {
+    let mut response = match is_known(headers, &tag) {
         true => respond::whole(StatusCode::NOT_MODIFIED, JSON, Bytes::new()),
         false => respond::whole(StatusCode::OK, JSON, document.bytes.clone()),
     };
@@ -190,4 +163,11 @@ fn answer(path: &str, query: &Query, headers: &HeaderMap, document: &Document) -
     };
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(caching));
     response
+}
+
+/// Returns true if a client has the document of an entity tag already.
+fn is_known(headers: &HeaderMap, tag: &str) -> bool {
+    let known = headers.get(header::IF_NONE_MATCH);
+    let known = known.and_then(|value| value.to_str().ok());
+    known.is_some_and(|known| known.split(',').any(|one| one.trim() == tag))
 }

@@ -34,7 +34,7 @@ use operation::RequestPart;
 
 use crate::body::Body;
 use crate::extension::RequestNotes;
-use crate::negotiate::{self, Form, Offer, Wanted};
+use crate::negotiate::{self, Form, Offer, Route, Wanted};
 use crate::query::{ListOptions, Query};
 use crate::registry::{Resource, Sub, Subresource};
 use crate::request::{ResourcePath, Verb};
@@ -101,6 +101,7 @@ async fn dispatch(call: &Call) -> Result<Response<Body>, Status> {
     if !call.resource.allows(verb) || !call.is_verb_here(verb) {
         return Err(Status::method_unknown());
     }
+    call.check_route(verb)?;
     if let Some(objects) = call.resource.hooks.made() {
         return made::answer(call, &objects);
     }
@@ -132,6 +133,7 @@ async fn subresource(call: &Call, verb: Verb) -> Result<Response<Body>, Status> 
     }
     let sub: Subresource = sub.clone();
     if sub.sort != Sub::Log {
+        call.check_route(verb)?;
         call.wanted()?;
     }
     match (sub.sort, verb) {
@@ -301,6 +303,19 @@ impl Call {
             // What is answered and not stored is no row of any table.
             has_table: self.resource.allows(Verb::Get),
             has_protobuf: !self.resource.is_custom || custom_scale,
+        }
+    }
+
+    /// Refuses a client that accepts nothing of what the path produces. Custom resources have no
+    /// routes.
+    fn check_route(&self, verb: Verb) -> Result<(), Status> {
+        let route = match verb {
+            Verb::List | Verb::Watch => Route::Stream,
+            _ => Route::Plain,
+        };
+        match self.resource.is_custom {
+            true => Ok(()),
+            false => negotiate::check_route(&self.headers, route),
         }
     }
 

@@ -4,6 +4,7 @@ mod definitions;
 mod kubectl;
 mod lifecycle;
 mod objects;
+mod openapi_v2;
 mod rules;
 mod schemas;
 mod serving;

@@ -6,6 +6,7 @@ use windlass_core::{Doc, Gvk, Object, Str, doc};
 use super::{Schemas, reference};
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
+const EXTENSIONS: &str = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1";
 
 /// Adds the schema of a kind and of all types it is made of, and gives its name.
 pub(super) fn add_kind(gvk: &Gvk, schemas: &mut Schemas<'_>) -> Option<String> {
@@ -22,6 +23,11 @@ pub(super) fn add_kind(gvk: &Gvk, schemas: &mut Schemas<'_>) -> Option<String> {
         }
     }
     Some(name)
+}
+
+/// The name of a kind in documents.
+pub(super) fn name_of_kind(gvk: &Gvk) -> Option<String> {
+    Atlas::kind(gvk).map(type_name)
 }
 
 /// Adds a type of the machinery, and gives its name.
@@ -211,13 +217,20 @@ fn shape_parts(shape: &Shape, schemas: &mut Schemas<'_>, is_value: bool) -> Vec<
             "io.k8s.apimachinery.pkg.runtime.RawExtension",
             doc!({ "type": "object" }),
         ),
-        Shape::Json
-        | Shape::Any
-        | Shape::SchemaOrBool
-        | Shape::SchemaOrArray
-        | Shape::SchemaOrStrings => {
-            vec![("x-kubernetes-preserve-unknown-fields".into(), true.into())]
-        }
+        Shape::Json => special(&format!("{EXTENSIONS}.JSON"), Doc::empty_object()),
+        Shape::SchemaOrBool => special(
+            &format!("{EXTENSIONS}.JSONSchemaPropsOrBool"),
+            Doc::empty_object(),
+        ),
+        Shape::SchemaOrArray => special(
+            &format!("{EXTENSIONS}.JSONSchemaPropsOrArray"),
+            Doc::empty_object(),
+        ),
+        Shape::SchemaOrStrings => special(
+            &format!("{EXTENSIONS}.JSONSchemaPropsOrStringArray"),
+            Doc::empty_object(),
+        ),
+        Shape::Any => vec![("x-kubernetes-preserve-unknown-fields".into(), true.into())],
         Shape::Message(of) => {
             let name = add(of.get(), schemas);
             let mut parts: Vec<(Str, Doc)> = vec![("allOf".into(), doc!([(reference(&name))]))];
