@@ -43,7 +43,7 @@ pub use canonical::{canonical, stored};
 pub use protobuf::{
     Decoded, EncodeError, MESSAGES_LIMIT, ObjectEncoder, PROTOBUF_PREFIX, ProtobufDecoder,
     ProtobufEncoder, ProtobufError, decode_protobuf, decode_protobuf_as, protobuf_event,
-    write_protobuf_event,
+    protobuf_kind, protobuf_list_metadata, write_protobuf_event,
 };
 pub use strategic::{StrategicError, strategic_merge};
 pub use table::{Atlas, EnumRef, Field, ListType, Shape, Strategy, Type, TypeRef};

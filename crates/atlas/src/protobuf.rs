@@ -155,6 +155,8 @@ pub struct ProtobufDecoder {
     prune: Prune,
     /// The type metadata of the last body, and its kind.
     last: Option<(Vec<u8>, Known)>,
+    /// The kind of the last item of a list.
+    item: Option<Known>,
 }
 
 impl ProtobufDecoder {
@@ -165,6 +167,7 @@ impl ProtobufDecoder {
             decoder: Decoder::new().remembering(),
             prune,
             last: None,
+            item: None,
         }
     }
 
@@ -174,6 +177,15 @@ impl ProtobufDecoder {
     pub fn strict(mut self) -> Self {
         self.decoder = self.decoder.strict();
         self
+    }
+
+    /// Decodes an item of a list of a kind: it has no envelope.
+    pub fn decode_item(&mut self, gvk: &Gvk, raw: &[u8]) -> Result<Doc, ProtobufError> {
+        let known = match &mut self.item {
+            Some(known) if known.gvk == *gvk => known,
+            item => item.insert(Known::find(gvk.clone())?),
+        };
+        known.decode(&mut self.decoder, raw, self.prune.root())
     }
 
     /// Decodes one body.
@@ -212,6 +224,21 @@ pub fn protobuf_event(frame: &[u8]) -> Result<(&[u8], &[u8]), ProtobufError> {
         }
     }
     Ok((sort, object))
+}
+
+/// The `apiVersion` and the kind in the message of an envelope that names them.
+pub fn protobuf_kind(said: &[u8]) -> Result<(String, String), ProtobufError> {
+    let envelope = Envelope { said, raw: &[] };
+    let (api_version, kind) = envelope.kind()?;
+    Ok((api_version.into_owned(), kind.into_owned()))
+}
+
+/// The metadata of a list, from its message.
+pub fn protobuf_list_metadata(raw: &[u8]) -> Result<Doc, ProtobufError> {
+    let of = Atlas::named("meta/v1", "ListMeta")
+        .expect("invariant: the table has the metadata of lists");
+    let fields = Decoder::new().object(of, raw, MESSAGES_LIMIT, None)?;
+    Ok(windlass_core::Object::new(fields).into())
 }
 
 fn decode_object(raw: &[u8], gvk: Gvk) -> Result<Decoded, ProtobufError> {

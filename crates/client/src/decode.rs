@@ -6,6 +6,7 @@
 mod frames;
 mod key;
 mod list;
+mod protobuf_list;
 mod scan;
 mod watch;
 
@@ -16,6 +17,7 @@ pub use windlass_wire::{DecodeError, ObjectError, Undecodable, WatchError, Watch
 
 pub(crate) use frames::FrameDecoder;
 pub use list::{ListDecoder, ListHead};
+pub(crate) use protobuf_list::ProtobufListDecoder;
 pub use watch::WatchDecoder;
 
 /// Longest list item or watch line that is read. etcd stores objects of at most 1.5 MiB unless it

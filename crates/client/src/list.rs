@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use windlass_core::{Doc, Prune};
 
-use crate::decode::{DecodeError, ListDecoder, ListHead, Undecodable};
+use crate::decode::{DecodeError, ListDecoder, ListHead, ProtobufListDecoder, Undecodable};
 use crate::reader::{ReadError, Reader};
 use crate::transport::{BoxError, DocList};
+use crate::watch::Unreadable;
 use crate::{Cause, Error, RequestOutcome, Status};
 
 /// The items of a list, in the order in which the server sends them.
@@ -21,6 +23,12 @@ enum Source {
     Wire {
         decoder: Box<ListDecoder>,
         reader: Reader,
+    },
+    Protobuf {
+        decoder: Box<ProtobufListDecoder>,
+        reader: Reader,
+        /// Notes that an item could not be read, so that the next list of the resource is in JSON.
+        unreadable: Unreadable,
     },
     Local {
         head: ListHead,
@@ -69,6 +77,21 @@ impl ListStream {
         }
     }
 
+    pub(crate) fn protobuf(
+        decoder: ProtobufListDecoder,
+        reader: Reader,
+        unreadable: Unreadable,
+    ) -> Self {
+        Self {
+            source: Source::Protobuf {
+                decoder: Box::new(decoder),
+                reader,
+                unreadable,
+            },
+            is_over: false,
+        }
+    }
+
     pub(crate) fn local(list: DocList, prune: Prune) -> Self {
         let head = ListHead {
             api_version: list.api_version.clone(),
@@ -89,6 +112,17 @@ impl ListStream {
         }
         let item = match &mut self.source {
             Source::Wire { decoder, reader } => next_item(decoder, reader).await,
+            Source::Protobuf {
+                decoder,
+                reader,
+                unreadable,
+            } => {
+                let item = next_protobuf(decoder, reader).await;
+                if let Some(Err(ListError::Decode(DecodeError::Protobuf(error)))) = &item {
+                    unreadable.note(error);
+                }
+                item
+            }
             Source::Local { list, prune, .. } => {
                 list.items.next().map(|item| Ok(prune.apply(&item)))
             }
@@ -106,6 +140,7 @@ impl ListStream {
     pub fn head(&self) -> &ListHead {
         match &self.source {
             Source::Wire { decoder, .. } => decoder.head(),
+            Source::Protobuf { decoder, .. } => decoder.head(),
             Source::Local { head, .. } => head,
         }
     }
@@ -138,7 +173,7 @@ async fn next_item(
             Ok(None) => {}
             Err(error) => return Some(Err(ListError::Decode(error))),
         }
-        match reader.chunk(None).await {
+        match next_chunk(reader).await {
             None => {
                 return decoder
                     .finish()
@@ -146,12 +181,38 @@ async fn next_item(
                     .map(|error| Err(ListError::Decode(error)));
             }
             Some(Ok(chunk)) => decoder.push(chunk),
-            Some(Err(ReadError::Timeout(all))) => return Some(Err(ListError::Timeout(all))),
-            Some(Err(ReadError::Connection(error))) => {
-                return Some(Err(ListError::Connection(error)));
-            }
+            Some(Err(error)) => return Some(Err(error)),
         }
     }
+}
+
+async fn next_protobuf(
+    decoder: &mut ProtobufListDecoder,
+    reader: &mut Reader,
+) -> Option<Result<Doc, ListError>> {
+    loop {
+        match decoder.next_item() {
+            Ok(Some(item)) => return Some(Ok(item)),
+            Ok(None) => {}
+            Err(error) => return Some(Err(ListError::Decode(error))),
+        }
+        match next_chunk(reader).await {
+            None => {
+                let finished = decoder.finish().err();
+                return finished.map(|error| Err(ListError::Decode(error)));
+            }
+            Some(Ok(chunk)) => decoder.push(&chunk),
+            Some(Err(error)) => return Some(Err(error)),
+        }
+    }
+}
+
+async fn next_chunk(reader: &mut Reader) -> Option<Result<Bytes, ListError>> {
+    let chunk = reader.chunk(None).await?;
+    Some(chunk.map_err(|error| match error {
+        ReadError::Timeout(all) => ListError::Timeout(all),
+        ReadError::Connection(error) => ListError::Connection(error),
+    }))
 }
 
 impl ListError {

@@ -13,7 +13,7 @@ use http::Method;
 use parking_lot::Mutex;
 use windlass_core::Gvr;
 
-use crate::decode::{FrameDecoder, ListDecoder, WatchDecoder};
+use crate::decode::{FrameDecoder, ListDecoder, ProtobufListDecoder, WatchDecoder};
 use crate::encoding::Encoding;
 use crate::path::ResourcePath;
 use crate::reader::Reader;
@@ -34,7 +34,7 @@ const WATCH_GRACE: Duration = Duration::from_secs(30);
 const PARTIAL: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 const PARTIAL_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
-/// The `Accept` header of a watch that may come in protobuf. For custom resources it comes in JSON.
+/// The `Accept` header of a list or watch that may come in protobuf. For custom resources it comes in JSON.
 const PROTOBUF_OR_JSON: &str = "application/vnd.kubernetes.protobuf,application/json";
 
 /// A client that speaks in methods, paths and bodies. Clones share its limits.
@@ -162,21 +162,31 @@ impl RestClient {
         let mut request = self.get(path?).params(options.params());
         if options.is_metadata_only {
             request = request.accept(PARTIAL_LIST);
+        } else if self.reads_protobuf(resource) {
+            request = request.accept(PROTOBUF_OR_JSON);
         }
         if let Some(timeout) = options.timeout {
             request = request.timeout(timeout);
         }
         let answer = request.send().await?;
-        answer.require_json()?;
+        let encoding = answer.encoding()?;
         let (name, timeout) = (answer.name().to_owned(), answer.timeout());
         match answer.into_content() {
             Content::List(list) => Ok(ListStream::local(list, options.prune.clone())),
             Content::Body(body) => {
-                let limit = self.options().item_bytes_limit;
-                let decoder = ListDecoder::with_limit(options.prune.clone(), limit);
+                let (limit, prune) = (self.options().item_bytes_limit, options.prune.clone());
                 let reader = Reader::within(body, timeout)
                     .measured(self.shared.options.clone(), Method::GET);
-                Ok(ListStream::wire(decoder, reader))
+                Ok(match encoding {
+                    Encoding::Json => {
+                        ListStream::wire(ListDecoder::with_limit(prune, limit), reader)
+                    }
+                    Encoding::Protobuf => ListStream::protobuf(
+                        ProtobufListDecoder::with_limit(prune, limit),
+                        reader,
+                        self.unreadable(resource),
+                    ),
+                })
             }
             Content::Doc(doc) => {
                 let list = crate::list::from_doc(&doc);
@@ -234,10 +244,7 @@ impl RestClient {
                     }
                     Encoding::Protobuf => Decoder::Frames(
                         FrameDecoder::with_limit(prune, item_bytes_limit),
-                        Unreadable {
-                            resource: resource.clone(),
-                            resources: self.shared.unreadable.clone(),
-                        },
+                        self.unreadable(resource),
                     ),
                 };
                 let reader = match options.timeout {
@@ -247,6 +254,14 @@ impl RestClient {
                 Ok(WatchStream::wire(decoder, reader, timeout))
             }
             Content::Doc(_) | Content::List(_) => Err(not_json(name)),
+        }
+    }
+
+    /// Notes that objects of a resource cannot be read in protobuf.
+    fn unreadable(&self, resource: &Gvr) -> Unreadable {
+        Unreadable {
+            resource: resource.clone(),
+            resources: self.shared.unreadable.clone(),
         }
     }
 

@@ -50,7 +50,7 @@ pub(crate) enum Decoder {
     Frames(FrameDecoder, Unreadable),
 }
 
-/// The record of a protobuf watch that could not decode an event.
+/// The record of a list or watch in protobuf that could not decode an object.
 #[derive(Debug)]
 pub(crate) struct Unreadable {
     pub(crate) resource: Gvr,
@@ -58,9 +58,9 @@ pub(crate) struct Unreadable {
 }
 
 impl Unreadable {
-    fn note(&self, error: &ProtobufError) {
+    pub(crate) fn note(&self, error: &ProtobufError) {
         let resource = self.resource.to_string();
-        tracing::info!(%error, resource, "Watching in JSON from now on");
+        tracing::info!(%error, resource, "Listing and watching in JSON from now on");
         self.resources.lock().insert(self.resource.clone());
     }
 }

@@ -177,14 +177,6 @@ impl RestResponse {
         Encoding::of(&self.headers).ok_or_else(|| self.unexpected_type())
     }
 
-    /// Refuses content that is not JSON.
-    pub(super) fn require_json(&self) -> Result<(), Error> {
-        match self.encoding()? {
-            Encoding::Json => Ok(()),
-            Encoding::Protobuf => Err(self.unexpected_type()),
-        }
-    }
-
     fn unexpected_type(&self) -> Error {
         let found = header(&self.headers, CONTENT_TYPE).to_owned();
         let cause = Cause::ContentType { found };

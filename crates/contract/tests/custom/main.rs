@@ -5,6 +5,7 @@ mod kubectl;
 mod lifecycle;
 mod objects;
 mod openapi_v2;
+mod protobuf;
 mod rules;
 mod schemas;
 mod serving;

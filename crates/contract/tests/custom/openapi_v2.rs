@@ -90,7 +90,7 @@ async fn document_has_the_parts_of_swagger(t: &Scope) {
     assert_eq!(document.at("/swagger"), "2.0");
     assert_eq!(
         document.at("/info"),
-        &doc!({ "title": "Kubernetes", "version": "v1.36.4" })
+        &doc!({ "title": "Kubernetes", "version": "1.36" })
     );
     assert_eq!(document.at("/security"), &doc!([{ "BearerToken": [] }]));
     assert_eq!(
@@ -129,7 +129,7 @@ async fn document_known_to_the_client_is_not_sent(t: &Scope) {
     // Other cases change definitions at the same time.
     for _ in 0..100 {
         let answer = t.get(PAGE).await;
-        assert_eq!(answer.header("vary"), "Accept");
+        assert!(answer.headers("vary").contains(&"Accept"));
         assert!(answer.header("last-modified").ends_with(" GMT"));
         let known = t
             .with_header("if-none-match", answer.header("etag"))
@@ -150,11 +150,8 @@ async fn document_is_sent_in_protobuf(t: &Scope) {
         (200, PROTOBUF_SENT)
     );
     // The version of Swagger, the title, and the version of the server.
-    assert!(
-        answer
-            .bytes()
-            .starts_with(b"\x0a\x032.0\x12\x15\x0a\x0aKubernetes\x12\x07v1.36.4")
-    );
+    let start = b"\x0a\x032.0\x12\x12\x0a\x0aKubernetes\x12\x041.36";
+    assert!(answer.bytes().starts_with(start));
     let names = definition_names(answer.bytes());
     let document = t.get(PAGE).await.is(200);
     for name in [

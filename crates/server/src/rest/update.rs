@@ -296,19 +296,23 @@ fn keep_all_but(new: &Doc, old: &Doc, changed: &[&str]) -> Doc {
     object.into()
 }
 
-/// Counts a change of what the generation stands for.
+/// Counts a change of what the generation stands for. The objects are compared as they are stored,
+/// where an empty list is `null`.
 fn count_generation(resource: &Resource, new: Doc, old: &Doc) -> Doc {
-    let spec_differs = || new.get("spec") != old.get("spec");
+    if resource.generation == Generation::Absent {
+        return new;
+    }
+    let stored = resource.canonical(new.clone());
+    let differs = |key: &str| stored.get(key) != old.get(key);
+    let differs_in = |pointer: &str| stored.at(pointer) != old.at(pointer);
     let is_counted = match resource.generation {
-        Generation::Absent => return new,
-        Generation::Spec => spec_differs(),
-        Generation::SpecOrAnnotations => {
-            spec_differs() || new.at("/metadata/annotations") != old.at("/metadata/annotations")
-        }
-        Generation::AllButStatus => strip(&new) != strip(old),
-        Generation::Content => strip(&new) != strip(old) || new.get("status") != old.get("status"),
+        Generation::Absent => false,
+        Generation::Spec => differs("spec"),
+        Generation::SpecOrAnnotations => differs("spec") || differs_in("/metadata/annotations"),
+        Generation::AllButStatus => strip(&stored) != strip(old),
+        Generation::Content => strip(&stored) != strip(old) || differs("status"),
         Generation::ContentOrLabels => {
-            strip(&new) != strip(old) || new.at("/metadata/labels") != old.at("/metadata/labels")
+            strip(&stored) != strip(old) || differs_in("/metadata/labels")
         }
     };
     if !is_counted {
