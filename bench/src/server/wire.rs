@@ -133,6 +133,15 @@ impl Target {
         Ok(connector.connect(name, socket).await?)
     }
 
+    /// A GET over HTTP/1.1 of what the client accepts in this media type.
+    pub(crate) fn get_as(&self, path: &str, media_type: &str) -> Vec<u8> {
+        let (address, authorization) = (&self.address, &self.authorization);
+        let head = format!(
+            "GET {path} HTTP/1.1\r\nHost: {address}\r\n{authorization}Accept: {media_type}\r\n\r\n"
+        );
+        head.into_bytes()
+    }
+
     /// Appends a request over HTTP/1.1 with a body of this type.
     pub(crate) fn write_request(
         &self,

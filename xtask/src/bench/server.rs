@@ -36,7 +36,7 @@ pub(crate) fn run(with_peers: bool) -> anyhow::Result<Report> {
             "ready: from exec on an empty directory to the first 200 on /readyz; median of 5, peer 3",
             "creates: 32 connections, one request at a time on each; half then get a full status",
             "memory: resident memory of all processes of the server, 20,000 pods, after the load",
-            "list: all pods in one answer, JSON, uncompressed, to its last byte; median of 3",
+            "list: all pods in one answer, JSON and protobuf, uncompressed, to its last byte; median of 3",
             "fanout: one write to 1,000 watches, each on a connection of its own; 50 writes",
             "one load generator for all, HTTP/1.1 over TLS; its own CPU time is in the table",
             "real-stack: kube-apiserver 1.36.4 and etcd, default settings",
@@ -64,6 +64,11 @@ fn add_ratios(report: &mut Report) -> anyhow::Result<()> {
         ("memory_vs_real_stack", Better::Lower, "memory_mb"),
         ("creates_vs_real_stack", Better::Higher, "creates_per_s"),
         ("list_vs_real_stack", Better::Lower, "list_wall_s"),
+        (
+            "protobuf_list_vs_real_stack",
+            Better::Lower,
+            "protobuf_list_wall_s",
+        ),
         ("fanout_vs_real_stack", Better::Lower, "fanout_p99_ms"),
     ] {
         report.ratio(name, better, &[metric], sides)?;
