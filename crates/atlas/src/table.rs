@@ -336,6 +336,13 @@ impl Field {
         self.atomic.unwrap_or_else(of_type)
     }
 
+    /// The `mapType` that the field declares.
+    #[must_use]
+    pub fn map_type(&self) -> Option<&'static str> {
+        let map_type = |is_atomic| if is_atomic { "atomic" } else { "granular" };
+        self.atomic.map(map_type)
+    }
+
     /// The `listType`, if this is a list.
     #[must_use]
     pub fn list_type(&self) -> Option<ListType> {

@@ -48,9 +48,6 @@ use windlass_rules::table::{self, Column, Include};
 use windlass_schema::resource::GoType;
 use write::Part;
 
-/// The subresource that is built-in for custom resources too.
-const SCALE: &str = "scale";
-
 /// One request to a resource.
 #[derive(Debug)]
 pub(crate) struct Call {
@@ -298,11 +295,10 @@ impl Call {
 
     /// The forms in which objects of this endpoint can be sent.
     fn offer(&self) -> Offer {
-        let custom_scale = self.path.subresource == SCALE;
         Offer {
             // What is answered and not stored is no row of any table.
             has_table: self.resource.allows(Verb::Get),
-            has_protobuf: !self.resource.is_custom || custom_scale,
+            has_protobuf: !self.resource.is_custom,
         }
     }
 

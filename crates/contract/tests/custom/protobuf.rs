@@ -1,4 +1,4 @@
-//! Custom resources and protobuf: they have no form in it, but their metadata and their scale have.
+//! Custom resources and protobuf: they have no form in it, but their metadata has.
 
 use http::Method;
 use windlass_atlas::ProtobufEncoder;
@@ -19,7 +19,7 @@ cases![
     custom_resource_in_protobuf_is_refused,
     custom_resource_of_an_unknown_media_type_is_refused,
     refusal_about_a_custom_resource_is_sent_in_protobuf,
-    scale_of_a_custom_resource_is_sent_in_protobuf,
+    scale_of_a_custom_resource_has_no_protobuf,
     custom_resource_is_deleted_with_options_in_protobuf,
     list_of_custom_resources_is_no_object,
     definition_is_sent_in_protobuf,
@@ -141,14 +141,22 @@ async fn watch_of_custom_resources_is_sent_as_json_where_protobuf_is_preferred(t
 }
 
 async fn custom_resource_in_protobuf_is_refused(t: &Scope) {
-    let (path, _) = foo(t).await;
-    let map = doc!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "b" } });
-    let mut body = Vec::new();
-    assert!(ProtobufEncoder::new().write(&map, &mut body));
+    let (path, made) = foo(t).await;
+    let text = |number: u8, text: &str| {
+        let length = u8::try_from(text.len()).expect("a short text");
+        [&[number << 3 | 2, length], text.as_bytes()].concat()
+    };
+    let kind = [text(1, made.str_at("/apiVersion")), text(2, "Foo")].concat();
+    let length = u8::try_from(kind.len()).expect("a short kind");
+    let body = [&b"k8s\0"[..], &[0x0a, length], &kind, &[0x12, 0]].concat();
     let answer = t
         .send(t.request(Method::POST, &path).body(PROTOBUF, body))
         .await;
-    answer.fails(400, "BadRequest");
+    answer.fails(400, "BadRequest").says(
+        "Foo in version \"v1\" cannot be handled as a Foo: object *unstructured.Unstructured does \
+         not implement the protobuf marshalling interface and cannot be encoded to a protobuf \
+         message",
+    );
 }
 
 async fn custom_resource_of_an_unknown_media_type_is_refused(t: &Scope) {
@@ -166,12 +174,12 @@ async fn refusal_about_a_custom_resource_is_sent_in_protobuf(t: &Scope) {
     is_refused(&answer, 404, "NotFound");
 }
 
-async fn scale_of_a_custom_resource_is_sent_in_protobuf(t: &Scope) {
+async fn scale_of_a_custom_resource_has_no_protobuf(t: &Scope) {
     let (path, _) = foo(t).await;
-    let scale = t.get(&format!("{path}/a/scale")).await.is(200);
-    let answer = accepting(t, PROTOBUF).get(&format!("{path}/a/scale")).await;
-    assert_eq!(answer.is_protobuf(200), scale);
-    assert_eq!(scale.at("/spec/replicas"), 2);
+    let path = format!("{path}/a/scale");
+    assert_eq!(t.get(&path).await.is(200).at("/spec/replicas"), 2);
+    let answer = accepting(t, PROTOBUF).get(&path).await;
+    assert_eq!(is_refused(&answer, 406, "NotAcceptable"), ACCEPTED);
 }
 
 async fn custom_resource_is_deleted_with_options_in_protobuf(t: &Scope) {

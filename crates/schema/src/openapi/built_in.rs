@@ -82,6 +82,7 @@ fn schema(of: &'static Type, name: &str, schemas: &mut Schemas<'_>) -> Doc {
         }
         let schema = field_schema(field, schemas);
         let description = schemas.descriptions.of_field(name, field.name());
+        let description = description.or_else(|| schemas.descriptions.of_type_field(field.name()));
         properties.push((field.name().into(), described(schema, description)));
     }
     required.sort_unstable();
@@ -138,9 +139,8 @@ fn field_schema(field: &Field, schemas: &mut Schemas<'_>) -> Doc {
         }
         None => {}
     }
-    let is_plain_map = matches!(field.shape(), Shape::Map(_));
-    if is_plain_map && field.is_atomic() {
-        parts.push(("x-kubernetes-map-type".into(), "atomic".into()));
+    if let (Shape::Map(_), Some(map_type)) = (field.shape(), field.map_type()) {
+        parts.push(("x-kubernetes-map-type".into(), map_type.into()));
     }
     if let Some(key) = field.merge_key() {
         parts.push(("x-kubernetes-patch-merge-key".into(), key.into()));

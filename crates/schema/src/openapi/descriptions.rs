@@ -62,6 +62,14 @@ impl Descriptions {
         self.of_field(name, "")
     }
 
+    /// What a field is for that says the type of an object: it is the same in all of them.
+    pub(super) fn of_type_field(&self, field: &str) -> Option<&str> {
+        match field {
+            "apiVersion" | "kind" => self.of_field("io.k8s.api.core.v1.ConfigMap", field),
+            _ => None,
+        }
+    }
+
     /// What a field of a type is for.
     pub(super) fn of_field(&self, name: &str, field: &str) -> Option<&str> {
         let range = self.types.get(name)?;

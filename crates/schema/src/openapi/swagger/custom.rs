@@ -81,7 +81,7 @@ pub(super) fn definitions(
 /// The fields that name the type of an object, as those of a built-in kind are described.
 fn type_fields(descriptions: &Descriptions) -> [(Str, Doc); 2] {
     ["apiVersion", "kind"].map(|field| {
-        let text = descriptions.of_field("io.k8s.api.core.v1.ConfigMap", field);
+        let text = descriptions.of_type_field(field);
         (field.into(), described(doc!({ "type": "string" }), text))
     })
 }

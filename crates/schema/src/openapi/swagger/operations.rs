@@ -82,7 +82,10 @@ pub(super) fn paths(row: &Resource) -> Vec<(String, Doc)> {
         let operations = sub.verbs.iter().map(|&verb| {
             let mut operation = operation(row, verb);
             part_of(&mut operation, row, sub.name, &sub.gvk, verb);
-            operation.is_log = sub.sort == Sub::Log;
+            if sub.sort == Sub::Log {
+                operation.is_log = true;
+                operation.answer = doc!({ "type": "string" });
+            }
             operation
         });
         let path = format!("{prefix}{place}/{plural}/{{name}}/{}", sub.name);
