@@ -4,6 +4,7 @@
 //! These are the rules of upstream's default plug-ins, in upstream's order. Those that lean on
 //! controllers are switched with [`Admission`]. What is filled in here belongs to no field manager.
 
+mod disabled;
 mod limits;
 mod namespace;
 mod node;
@@ -18,6 +19,8 @@ mod signing;
 mod tolerations;
 
 use windlass_core::{Doc, Env};
+
+pub use disabled::{DisabledPlugins, PluginNameError};
 
 use crate::objects::Objects;
 use crate::user::User;
@@ -38,6 +41,8 @@ pub struct Admission {
     /// New persistent volumes and claims get the finalizers that keep them while they are in use.
     /// Two controllers take them away: without those, nothing that has one can be deleted.
     pub storage_protection: bool,
+    /// The plug-ins that are switched off.
+    pub disabled: DisabledPlugins,
 }
 
 /// A write that asks to be admitted.
@@ -68,7 +73,8 @@ impl std::fmt::Debug for Request<'_> {
 impl Request<'_> {
     /// The plug-ins that look at the object, in their order.
     fn plugins(&self) -> impl Iterator<Item = Plugin> {
-        self.resource.needs.admission.iter().copied()
+        let plugins = self.resource.needs.admission.iter().copied();
+        plugins.filter(|plugin| !self.rules.disabled.contains(plugin.name()))
     }
 
     /// 403 for a reason given as the end of the sentence.

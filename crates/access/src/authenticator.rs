@@ -4,6 +4,7 @@ use ring::digest;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use crate::token::Signer;
+use crate::token_file::StaticToken;
 use crate::user::User;
 use windlass_rules::reader::Reader;
 use windlass_rules::status::Status;
@@ -15,6 +16,17 @@ pub struct Authenticator {
     tokens: Vec<([u8; 32], User)>,
     /// Checks the tokens of service accounts.
     signer: Signer,
+    /// True if requests without credentials are refused.
+    refuses_anonymous: bool,
+}
+
+/// Ways to authenticate besides the administrator's token and service account tokens.
+#[derive(Clone, Debug, Default)]
+pub struct AuthenticationOptions {
+    /// True if requests without credentials are refused, as with `--anonymous-auth=false`.
+    pub refuses_anonymous: bool,
+    /// Users with a token of their own, as in the file of `--token-auth-file`.
+    pub tokens: Vec<StaticToken>,
 }
 
 impl Authenticator {
@@ -24,7 +36,18 @@ impl Authenticator {
         Self {
             tokens: vec![(hash(admin_token), User::admin())],
             signer,
+            refuses_anonymous: false,
         }
+    }
+
+    /// The same authenticator with further ways to authenticate.
+    #[must_use]
+    pub fn with(mut self, options: AuthenticationOptions) -> Self {
+        let tokens = options.tokens.into_iter();
+        self.tokens
+            .extend(tokens.map(|known| (hash(&known.token), known.user)));
+        self.refuses_anonymous = options.refuses_anonymous;
+        self
     }
 
     /// Signs and checks the tokens of service accounts.
@@ -39,6 +62,7 @@ impl Authenticator {
             Some(token) => self
                 .token_user(token, objects)
                 .ok_or_else(Status::unauthorized),
+            None if self.refuses_anonymous => Err(Status::unauthorized()),
             None => Ok(User::anonymous()),
         }
     }

@@ -48,10 +48,11 @@ mod policy;
 mod rbac;
 mod review;
 pub mod token;
+mod token_file;
 mod user;
 
 pub use attributes::Attributes;
-pub use authenticator::{Authenticator, certificate_user};
+pub use authenticator::{AuthenticationOptions, Authenticator, certificate_user};
 pub use authorizer::{authorize, check, is_allowed};
 pub use decision::Decision;
 pub use escalation::{GrantWrite, check_escalation};
@@ -62,4 +63,5 @@ pub use objects::Objects;
 pub use percent::percent_decode;
 pub use policy::objects as first_roles;
 pub use review::Reviewer;
+pub use token_file::{StaticToken, TokenFileError, read_token_file};
 pub use user::{MASTERS, User};

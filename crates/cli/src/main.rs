@@ -3,6 +3,7 @@
 //! `windlass up` starts an API server with its controllers in one process, on a data directory,
 //! and writes a kubeconfig for it.
 
+mod access;
 mod audit;
 mod background;
 mod commands;

@@ -13,6 +13,7 @@ use windlass_server::{
 };
 use windlass_store::OpenError;
 
+use crate::access::AccessArguments;
 use crate::audit::AuditArguments;
 use crate::commands;
 use crate::held::Held;
@@ -73,6 +74,8 @@ pub(crate) struct ServeArguments {
     #[arg(long, env = "WINDLASS_ENCRYPTION_KEY", value_name = "FILE")]
     encryption_key: Option<PathBuf>,
     #[command(flatten)]
+    access: AccessArguments,
+    #[command(flatten)]
     audit: AuditArguments,
 }
 
@@ -117,7 +120,8 @@ impl ServeArguments {
         windlass_server::make_directory(&self.data)
             .with_context(|| format!("cannot use data directory {}", self.data.display()))?;
         let mut held = Held::take(&self.data)?;
-        let mut options = self.options(&env)?;
+        let mut options = self.options(&env, admission)?;
+        let client_authorities = self.access.client_authorities()?;
         let prepared = options.prepare();
         prepared.map_err(|error| self.explain_open(error))?;
         let mut hosts = self.hosts.clone();
@@ -131,11 +135,11 @@ impl ServeArguments {
                 false => Certificates::in_memory(&hosts, &env),
             }
         });
-        options.admission = admission;
         options.controllers = controllers;
         let server = Server::open(options).await;
         let server = server.map_err(|error| self.explain_open(error))?;
-        let certificates = certificates.await??;
+        let mut certificates = certificates.await??;
+        certificates.client_authorities = client_authorities;
         let listening = serve(server.clone(), self.listen, &certificates, &hosts).await;
         let listening = listening.map_err(explain_serve)?;
         let url = format!("https://{}", listening.address());
@@ -181,7 +185,7 @@ impl ServeArguments {
         anyhow::Error::new(error).context(hint)
     }
 
-    fn options(&self, env: &Env) -> anyhow::Result<ServerOptions> {
+    fn options(&self, env: &Env, admission: Admission) -> anyhow::Result<ServerOptions> {
         let mut options = match self.memory {
             true => ServerOptions::memory(env.clone()),
             false => ServerOptions::directory(env.clone(), &self.data),
@@ -194,6 +198,8 @@ impl ServeArguments {
         let keys = self.encryption_key.as_deref().map(commands::read_keys);
         options.encryption = keys.transpose()?;
         options.audit = self.audit.options();
+        options.admission = admission;
+        self.access.apply(&mut options)?;
         Ok(options)
     }
 }

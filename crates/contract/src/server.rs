@@ -64,6 +64,7 @@ async fn start_embedded() -> Access {
         service_accounts: false,
         node_taints: true,
         storage_protection: true,
+        ..Admission::default()
     };
     let server = windlass_server::Server::open(options).await;
     let server = server.expect("the server opens");

@@ -115,6 +115,25 @@ pub enum Plugin {
     ResourceQuota(Charge),
 }
 
+impl Plugin {
+    /// Upstream's name of the plug-in. Two that are one plug-in upstream have the same name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::LimitRanger(_) => "LimitRanger",
+            Self::ServiceAccount => "ServiceAccount",
+            Self::TaintNodesByCondition => "TaintNodesByCondition",
+            Self::Priority | Self::PriorityClassDefault => "Priority",
+            Self::DefaultTolerationSeconds => "DefaultTolerationSeconds",
+            Self::StorageObjectInUseProtection(_) => "StorageObjectInUseProtection",
+            Self::CertificateSigning => "CertificateSigning",
+            // Part of the registry upstream: nobody can switch it off.
+            Self::DeviceAdminAccess => "",
+            Self::ResourceQuota(_) => "ResourceQuota",
+        }
+    }
+}
+
 /// A sort of object that limit ranges limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Limited {

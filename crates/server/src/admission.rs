@@ -60,7 +60,8 @@ pub(crate) struct Charging<'a> {
 impl Charging<'_> {
     /// The quotas of the namespace of the request, by name.
     fn quotas(&self) -> Vec<Arc<Entry>> {
-        if self.request.namespace.is_empty() {
+        let is_off = self.request.rules.disabled.contains("ResourceQuota");
+        if is_off || self.request.namespace.is_empty() {
             return Vec::new();
         }
         let quotas = self.storage.snapshot_of("", QUOTAS);

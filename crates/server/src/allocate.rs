@@ -4,6 +4,7 @@
 //! that whatever way a service goes, what it had is free again. Writes of services take turns: a
 //! service is visible, and so counted, before the next one is given anything.
 
+mod network;
 mod state;
 
 use tokio::sync::{Mutex, MutexGuard};
@@ -11,13 +12,17 @@ use windlass_core::{Doc, Env, GroupKind};
 
 use crate::registry::{Allocation, Resource};
 use crate::storage::Storage;
-use state::{NODE_PORTS, SERVICE_NETWORK, State};
+use state::{NODE_PORTS, State};
 use windlass_rules::field::{FieldErrors, FieldPath};
 use windlass_rules::status::Status;
+
+pub use network::{ServiceNetwork, ServiceNetworkError};
 
 /// Who has which address and port.
 #[derive(Debug, Default)]
 pub(crate) struct Allocator {
+    /// The network that the server was started with.
+    network: ServiceNetwork,
     /// Held by the one write of a service that is on its way.
     turn: Mutex<()>,
     /// `None` until the first turn.
@@ -32,6 +37,19 @@ pub(crate) struct Turn<'a> {
 }
 
 impl Allocator {
+    /// An allocator of the addresses of a network.
+    pub(crate) fn new(network: ServiceNetwork) -> Self {
+        Self {
+            network,
+            ..Self::default()
+        }
+    }
+
+    /// The network that the server was started with.
+    pub(crate) fn network(&self) -> ServiceNetwork {
+        self.network
+    }
+
     /// Waits for the writes of services before this one. Other kinds need no turn.
     pub(crate) async fn turn<'a>(
         &'a self,
@@ -69,6 +87,7 @@ impl Turn<'_> {
         let assigning = Assigning {
             state,
             owner: owner.as_str(),
+            network: self.allocator.network,
             env: self.env,
             errors: &mut errors,
         };
@@ -86,6 +105,7 @@ struct Assigning<'a> {
     state: &'a State,
     /// Namespace and name of the service.
     owner: &'a str,
+    network: ServiceNetwork,
     env: &'a Env,
     errors: &'a mut FieldErrors,
 }
@@ -110,7 +130,10 @@ impl Assigning<'_> {
             return Ok(service);
         }
         let full = || Status::internal("failed to allocate a serviceIP: range is full");
-        let address = self.state.free_address(self.env).ok_or_else(full)?;
+        let address = self
+            .state
+            .free_address(self.network, self.env)
+            .ok_or_else(full)?;
         let address = address.to_string();
         let service = windlass_rules::edit::put(service, "/spec/clusterIP", address.as_str());
         let addresses = windlass_core::doc!([address]);
@@ -122,10 +145,7 @@ impl Assigning<'_> {
     }
 
     fn check_address(&mut self, asked: &str) {
-        let parsed = asked
-            .parse()
-            .ok()
-            .filter(|at| SERVICE_NETWORK.contains(*at));
+        let parsed = asked.parse().ok().filter(|at| self.network.contains(*at));
         let why = match parsed {
             None => "the provided network does not match the current range",
             Some(address) if self.state.is_address_taken(address, self.owner) => {

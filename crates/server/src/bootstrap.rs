@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use tokio::task::JoinSet;
 use windlass_core::{Doc, Time, doc};
 
+use crate::certs::{Certificates, PROXY_CLIENT_NAME};
 use crate::dangling;
 use crate::first_flow::{self, First};
 use crate::rest;
@@ -23,7 +24,7 @@ const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-no
 
 /// Makes what is missing at a start.
 pub(crate) async fn run(server: &Server) -> Result<(), Status> {
-    let mut all = essentials();
+    let mut all = essentials(server);
     all.extend(priority_classes());
     let rules = auth::first_roles().into_iter();
     all.extend(rules.map(|(plural, object)| (RBAC, "v1", plural, object)));
@@ -38,7 +39,7 @@ pub(crate) async fn run(server: &Server) -> Result<(), Status> {
 
 /// Makes again what no cluster is without for long, whoever deletes it.
 pub(crate) async fn restore(server: &Server) -> Result<(), Status> {
-    create_missing(server, essentials()).await?;
+    create_missing(server, essentials(server)).await?;
     server.inner().flow.reload(&server.inner().storage);
     register(server).await
 }
@@ -74,7 +75,7 @@ fn service_accounts() -> impl Iterator<Item = First> {
     })
 }
 
-fn essentials() -> Vec<First> {
+fn essentials(server: &Server) -> Vec<First> {
     let namespace = |name: &str| {
         let namespace = doc!({
             "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name }
@@ -82,7 +83,9 @@ fn essentials() -> Vec<First> {
         ("", "v1", "namespaces", namespace)
     };
     let mut essentials: Vec<First> = NAMESPACES.map(namespace).into();
-    essentials.push(("", "v1", "services", kubernetes_service()));
+    let address = server.inner().allocator.network().first();
+    let service = kubernetes_service(&address.to_string());
+    essentials.push(("", "v1", "services", service));
     essentials.extend(first_flow::objects());
     essentials
 }
@@ -123,7 +126,7 @@ fn token_tracking(now: Time) -> Doc {
     })
 }
 
-fn kubernetes_service() -> Doc {
+fn kubernetes_service(address: &str) -> Doc {
     doc!({
         "apiVersion": "v1", "kind": "Service",
         "metadata": {
@@ -131,9 +134,27 @@ fn kubernetes_service() -> Doc {
             "labels": { "component": "apiserver", "provider": "kubernetes" }
         },
         "spec": {
-            "clusterIP": "10.96.0.1",
-            "clusterIPs": ["10.96.0.1"],
+            "clusterIP": address,
+            "clusterIPs": [address],
             "ports": [{ "name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443 }]
+        }
+    })
+}
+
+/// The config map that tells extension API servers whose client certificates and request headers to
+/// believe.
+fn trusted_authorities(certificates: &Certificates) -> Doc {
+    doc!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": { "name": "extension-apiserver-authentication", "namespace": "kube-system" },
+        "data": {
+            "client-ca-file": (certificates.trusted_by_clients()),
+            "requestheader-client-ca-file": (certificates.proxy_authority.as_str()),
+            "requestheader-allowed-names": (format!("[{PROXY_CLIENT_NAME:?}]")),
+            "requestheader-username-headers": "[\"X-Remote-User\"]",
+            "requestheader-uid-headers": "[\"X-Remote-Uid\"]",
+            "requestheader-group-headers": "[\"X-Remote-Group\"]",
+            "requestheader-extra-headers-prefix": "[\"X-Remote-Extra-\"]"
         }
     })
 }
@@ -143,7 +164,7 @@ fn kubernetes_service() -> Doc {
 pub(crate) async fn publish(
     server: &Server,
     address: SocketAddr,
-    authority: &str,
+    certificates: &Certificates,
 ) -> Result<(), Status> {
     let (ip, number) = (address.ip().to_string(), i64::from(address.port()));
     let family = if address.is_ipv4() { "IPv4" } else { "IPv6" };
@@ -169,11 +190,7 @@ pub(crate) async fn publish(
     let endpoints = rest::set_at_start(server, "", "v1", "endpoints", endpoints, &["subsets"]);
     let fields = &["addressType", "endpoints", "ports"];
     let slice = rest::set_at_start(server, DISCOVERY, "v1", "endpointslices", slice, fields);
-    let trust = doc!({
-        "apiVersion": "v1", "kind": "ConfigMap",
-        "metadata": { "name": "extension-apiserver-authentication", "namespace": "kube-system" },
-        "data": { "client-ca-file": authority }
-    });
+    let trust = trusted_authorities(certificates);
     let trust = rest::set_at_start(server, "", "v1", "configmaps", trust, &["data"]);
     let tracking = token_tracking(server.inner().env.now());
     let tracking = rest::create_at_start(server, "", "v1", "configmaps", tracking);

@@ -44,8 +44,9 @@ pub enum CertificateError {
     Make(#[from] rcgen::Error),
     /// The key of the authority is gone while its certificate is there.
     #[error(
-        "{key} is missing, but ca.crt is there: put {key} back, or remove ca.crt as well to make a \
-         new authority, which clients have to be told", key = .path.display()
+        "{key} is missing, but {certificate} is there: put {key} back, or remove {certificate} as \
+         well to make a new authority, which clients have to be told",
+        key = .path.display(), certificate = .path.with_extension("crt").display()
     )]
     MissingKey {
         /// The file of the key.
@@ -81,7 +82,17 @@ pub struct Certificates {
     pub serving: Identity,
     /// What the administrator may show.
     pub admin: Identity,
+    /// Further authorities whose client certificates are accepted, in PEM; empty for none.
+    pub client_authorities: String,
+    /// The authority of the front proxy, in PEM. Extension API servers believe the user names in
+    /// request headers that come with a certificate it has signed.
+    pub proxy_authority: String,
+    /// The certificate that this server shows to extension API servers.
+    pub proxy_client: Identity,
 }
+
+/// The common name of the certificate that extension API servers are shown.
+pub(crate) const PROXY_CLIENT_NAME: &str = "front-proxy-client";
 
 impl std::fmt::Debug for Identity {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -93,21 +104,25 @@ impl Certificates {
     /// The certificates in a directory, made if they are not there. The serving certificate is
     /// made anew at each start, because the names it is for may change.
     pub fn in_directory(dir: &Path, hosts: &[String], env: &Env) -> Result<Self, CertificateError> {
-        let authority = authority_in(dir, env)?;
-        Self::signed_by(&authority, hosts, env)
+        let authority = authority_in(dir, CLUSTER_AUTHORITY, env)?;
+        let proxy = authority_in(dir, PROXY_AUTHORITY, env)?;
+        Self::signed_by(&authority, &proxy, hosts, env)
     }
 
     /// Certificates that live as long as the process.
     pub fn in_memory(hosts: &[String], env: &Env) -> Result<Self, CertificateError> {
-        Self::signed_by(&make_authority(env)?, hosts, env)
+        let authority = make_authority(CLUSTER_AUTHORITY, env)?;
+        let proxy = make_authority(PROXY_AUTHORITY, env)?;
+        Self::signed_by(&authority, &proxy, hosts, env)
     }
 
     fn signed_by(
         authority: &Identity,
+        proxy: &Identity,
         hosts: &[String],
         env: &Env,
     ) -> Result<Self, CertificateError> {
-        let issuer = Issuer::new(authority_params(env)?, KeyPair::from_pem(&authority.key)?);
+        let issuer = issuer(authority, CLUSTER_AUTHORITY, env)?;
         let mut names: Vec<String> = HOST_NAMES.iter().map(|&name| name.to_owned()).collect();
         names.extend(hosts.iter().filter(|host| is_host(host)).cloned());
         names.dedup();
@@ -118,13 +133,53 @@ impl Certificates {
             .distinguished_name
             .push(DnType::OrganizationName, ADMIN_GROUP);
         admin.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        let mut proxy_client = params(PROXY_CLIENT_NAME, Vec::new(), env)?;
+        proxy_client.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        let proxy_issuer = self::issuer(proxy, PROXY_AUTHORITY, env)?;
         Ok(Self {
             authority: authority.certificate.clone(),
             signer: authority.clone(),
             serving: sign(&serving, &issuer)?,
             admin: sign(&admin, &issuer)?,
+            client_authorities: String::new(),
+            proxy_authority: proxy.certificate.clone(),
+            proxy_client: sign(&proxy_client, &proxy_issuer)?,
         })
     }
+
+    /// All authorities whose client certificates are accepted, in PEM.
+    pub(crate) fn trusted_by_clients(&self) -> String {
+        format!("{}{}", self.client_authorities, self.authority)
+    }
+}
+
+/// An authority of a data directory: the stem of its files, and its common name.
+#[derive(Clone, Copy)]
+struct AuthorityName {
+    files: &'static str,
+    common_name: &'static str,
+}
+
+/// The authority of the server and its clients.
+const CLUSTER_AUTHORITY: AuthorityName = AuthorityName {
+    files: "ca",
+    common_name: "windlass-ca",
+};
+
+/// The authority of the front proxy: it must not be the one of the clients, whom extension API
+/// servers would otherwise believe whatever they say about themselves.
+const PROXY_AUTHORITY: AuthorityName = AuthorityName {
+    files: "front-proxy-ca",
+    common_name: "windlass-front-proxy-ca",
+};
+
+fn issuer(
+    authority: &Identity,
+    name: AuthorityName,
+    env: &Env,
+) -> Result<Issuer<'static, KeyPair>, rcgen::Error> {
+    let key = KeyPair::from_pem(&authority.key)?;
+    Ok(Issuer::new(authority_params(name, env)?, key))
 }
 
 /// Whether a text can stand in a certificate as a host.
@@ -132,9 +187,9 @@ fn is_host(host: &str) -> bool {
     host.parse::<IpAddr>().is_ok() || windlass_core::names::dns1123_subdomain(host).is_empty()
 }
 
-fn make_authority(env: &Env) -> Result<Identity, CertificateError> {
+fn make_authority(name: AuthorityName, env: &Env) -> Result<Identity, CertificateError> {
     let key = KeyPair::generate()?;
-    let certificate = authority_params(env)?.self_signed(&key)?;
+    let certificate = authority_params(name, env)?.self_signed(&key)?;
     Ok(Identity {
         certificate: certificate.pem(),
         key: key.serialize_pem(),
@@ -142,8 +197,8 @@ fn make_authority(env: &Env) -> Result<Identity, CertificateError> {
 }
 
 /// What the authority is called and may do. With its key this is all that signing needs.
-fn authority_params(env: &Env) -> Result<CertificateParams, rcgen::Error> {
-    let mut params = params("windlass-ca", Vec::new(), env)?;
+fn authority_params(name: AuthorityName, env: &Env) -> Result<CertificateParams, rcgen::Error> {
+    let mut params = params(name.common_name, Vec::new(), env)?;
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     params.key_usages = vec![
         KeyUsagePurpose::KeyCertSign,
@@ -196,8 +251,9 @@ fn sign(
 
 /// The authority of a directory, made if there is none. Its certificate can be made again from
 /// its key; a certificate without its key is an error, because clients trust that one.
-fn authority_in(dir: &Path, env: &Env) -> Result<Identity, CertificateError> {
-    let (key_path, path) = (dir.join("ca.key"), dir.join("ca.crt"));
+fn authority_in(dir: &Path, name: AuthorityName, env: &Env) -> Result<Identity, CertificateError> {
+    let key_path = dir.join(format!("{}.key", name.files));
+    let path = dir.join(format!("{}.crt", name.files));
     let (key, certificate) = (read_key(&key_path)?, read_optional(&path)?);
     let (key, is_new) = match (key.is_empty(), certificate.is_empty()) {
         (false, false) => return Ok(Identity { certificate, key }),
@@ -206,12 +262,13 @@ fn authority_in(dir: &Path, env: &Env) -> Result<Identity, CertificateError> {
         (true, true) => (KeyPair::generate()?, true),
     };
     let authority = Identity {
-        certificate: authority_params(env)?.self_signed(&key)?.pem(),
+        certificate: authority_params(name, env)?.self_signed(&key)?.pem(),
         key: key.serialize_pem(),
     };
     if is_new {
         let effect = "clients that know the old authority need the new kubeconfig";
-        if private_file::has_store(dir) {
+        // Data directories of versions without aggregation have no authority of the front proxy.
+        if name.files == CLUSTER_AUTHORITY.files && private_file::has_store(dir) {
             private_file::warn_of_new_key(&key_path, effect);
         }
         create(&key_path, &authority.key)?;

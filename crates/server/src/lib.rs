@@ -77,6 +77,7 @@ mod version;
 mod watch;
 mod work;
 
+pub use allocate::{ServiceNetwork, ServiceNetworkError};
 pub use audit::AuditOptions;
 pub use body::Body;
 pub use callout::ServiceResolver;
@@ -92,8 +93,10 @@ pub use private_file::{
 };
 pub use server::Server;
 pub use watch::{DocWatch, WatchDocs};
-pub use windlass_access::User;
-pub use windlass_access::admission::Admission;
+pub use windlass_access::admission::{Admission, DisabledPlugins, PluginNameError};
 pub use windlass_access::token::SignerError;
+pub use windlass_access::{
+    AuthenticationOptions, StaticToken, TokenFileError, User, read_token_file,
+};
 pub use windlass_rules::status::Status;
 pub use windlass_schema::actors::RunningControllers;

@@ -93,7 +93,7 @@ async fn listen(
     let address = listener.local_addr().map_err(listen)?;
     let config = tls::config(certificates).map_err(|error| ServeError::Tls(Box::new(error)))?;
     // A server whose disk fails still reads, and its clients know where it is.
-    if let Err(error) = bootstrap::publish(&server, address, &certificates.authority).await {
+    if let Err(error) = bootstrap::publish(&server, address, certificates).await {
         tracing::warn!(%error, "the address of the server is not published");
     }
     let local = [

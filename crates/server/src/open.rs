@@ -4,16 +4,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use windlass_access::Authenticator;
 use windlass_access::admission::Admission;
 use windlass_access::token::{Signer, SignerError};
+use windlass_access::{AuthenticationOptions, Authenticator};
 use windlass_atlas::apply::Creations;
 use windlass_core::Env;
 use windlass_rules::status::Status;
 use windlass_schema::actors::RunningControllers;
 use windlass_store::{Durability, EncryptionKeys, OpenError, Store, StoreOptions};
 
-use crate::allocate::Allocator;
+use crate::allocate::{Allocator, ServiceNetwork};
 use crate::audit::{Audit, AuditOptions};
 use crate::body::BodyIntake;
 use crate::callout::Callouts;
@@ -50,6 +50,10 @@ pub struct ServerOptions {
     pub encryption: Option<EncryptionKeys>,
     /// The rules of admission that lean on controllers; none unless asked for.
     pub admission: Admission,
+    /// Static tokens, and the answer to requests without credentials.
+    pub authentication: AuthenticationOptions,
+    /// The network that services get their addresses from.
+    pub service_network: ServiceNetwork,
     /// The audit log; none unless asked for.
     pub audit: Option<AuditOptions>,
     /// The controllers that run beside the server, if that is known.
@@ -59,7 +63,7 @@ pub struct ServerOptions {
 }
 
 /// Files with keys beside the store.
-const KEY_FILES: &[&str] = &["ca.key", "sa.key", "admin.token"];
+const KEY_FILES: &[&str] = &["ca.key", "sa.key", "admin.token", "front-proxy-ca.key"];
 
 /// A server could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -167,6 +171,8 @@ impl ServerOptions {
             quota_bytes: None,
             encryption: None,
             admission: Admission::default(),
+            authentication: AuthenticationOptions::default(),
+            service_network: ServiceNetwork::default(),
             audit: None,
             controllers: RunningControllers::default(),
             env,
@@ -228,7 +234,7 @@ impl Server {
             openapi: OpenApi::default(),
             storage: Storage::new(store),
             parsers: Parsers::default(),
-            allocator: Allocator::default(),
+            allocator: Allocator::new(options.service_network),
             metrics: Metrics::default(),
             started: env.now(),
             creations: Creations::default(),
@@ -236,7 +242,7 @@ impl Server {
             callouts: Callouts::default(),
             extensions: Extensions::default(),
             controllers: options.controllers,
-            authenticator: Authenticator::new(&admin_token, signer),
+            authenticator: Authenticator::new(&admin_token, signer).with(options.authentication),
             admin_token,
             env,
             audit,

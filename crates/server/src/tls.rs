@@ -25,13 +25,16 @@ pub(crate) enum TlsError {
 }
 
 /// The TLS side of the server. A client certificate is optional, but one that is shown must be
-/// signed by the authority of the data directory.
+/// signed by the authority of the data directory, or by one of those that the caller added.
 pub(crate) fn config(certificates: &Certificates) -> Result<Arc<ServerConfig>, TlsError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let certificate =
         |pem: &str| CertificateDer::from_pem_slice(pem.as_bytes()).map_err(TlsError::Pem);
     let mut roots = RootCertStore::empty();
-    roots.add(certificate(&certificates.authority)?)?;
+    let trusted = certificates.trusted_by_clients();
+    for authority in CertificateDer::pem_slice_iter(trusted.as_bytes()) {
+        roots.add(authority.map_err(TlsError::Pem)?)?;
+    }
     let clients =
         WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
             .allow_unauthenticated()

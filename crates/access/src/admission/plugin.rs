@@ -77,7 +77,10 @@ struct ResourceQuota;
 impl Admit for ResourceQuota {}
 
 /// The plug-ins that look at every kind; they come first.
-const GENERAL: [&dyn Admit; 2] = [&NamespaceLifecycle, &NodeRestriction];
+const GENERAL: [(&str, &dyn Admit); 2] = [
+    ("NamespaceLifecycle", &NamespaceLifecycle),
+    ("NodeRestriction", &NodeRestriction),
+];
 
 /// Shows a value to all plug-ins of a request, one after the other: the general ones, then those
 /// that the registry row of the kind lists.
@@ -86,8 +89,11 @@ pub(super) fn try_fold<T>(
     value: T,
     mut work: impl FnMut(&dyn Admit, T) -> Result<T, Status>,
 ) -> Result<T, Status> {
-    let mut general = GENERAL.into_iter();
-    let value = general.try_fold(value, |value, plugin| work(plugin, value))?;
+    let disabled = request.rules.disabled;
+    let mut general = GENERAL
+        .into_iter()
+        .filter(|(name, _)| !disabled.contains(name));
+    let value = general.try_fold(value, |value, (_, plugin)| work(plugin, value))?;
     let mut plugins = request.plugins();
     plugins.try_fold(value, |value, plugin| match plugin {
         Plugin::LimitRanger(limited) => work(&LimitRanger(limited), value),

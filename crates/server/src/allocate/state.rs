@@ -8,28 +8,14 @@ use std::sync::Arc;
 use windlass_core::{Doc, Env};
 use windlass_store::{Event, EventKind, Resource as Shelf, Watch};
 
+use super::network::ServiceNetwork;
 use crate::storage::Storage;
-
-/// The network of the services. There is nothing behind it.
-pub(super) const SERVICE_NETWORK: Network = Network {
-    base: Ipv4Addr::new(10, 96, 0, 0),
-    bits: 12,
-};
 
 /// The ports of the nodes that services may have.
 pub(super) const NODE_PORTS: RangeInclusive<i64> = 30_000..=32_767;
 
-/// Low addresses are for those who ask for one; so many at most, as upstream has it.
-const STATIC_ADDRESSES: u32 = 256;
-/// Low ports likewise.
+/// Low ports are for those who ask for one; so many at most, as upstream has it.
 const STATIC_PORTS: i64 = 86;
-
-/// A network of version 4.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Network {
-    base: Ipv4Addr,
-    bits: u32,
-}
 
 /// Who has which address and port, up to some revision.
 #[derive(Debug)]
@@ -38,22 +24,6 @@ pub(super) struct State {
     ports: BTreeMap<i64, Arc<str>>,
     /// What happened since.
     events: Watch,
-}
-
-impl Network {
-    fn size(self) -> u32 {
-        1 << (u32::BITS - self.bits)
-    }
-
-    pub(super) fn contains(self, address: Ipv4Addr) -> bool {
-        // The first address names the network, the last one everybody in it.
-        let offset = address.to_bits().checked_sub(self.base.to_bits());
-        offset.is_some_and(|offset| offset > 0 && offset < self.size() - 1)
-    }
-
-    fn at(self, offset: u32) -> Ipv4Addr {
-        Ipv4Addr::from_bits(self.base.to_bits() + offset)
-    }
 }
 
 impl State {
@@ -125,14 +95,9 @@ impl State {
     }
 
     /// A free address: any, and the next one if that is taken.
-    pub(super) fn free_address(&self, env: &Env) -> Option<Ipv4Addr> {
-        let count = SERVICE_NETWORK.size() - 1 - STATIC_ADDRESSES;
-        let start = env.random_below(u64::from(count)) as u32;
-        let dynamic = (0..count).map(|step| STATIC_ADDRESSES + (start + step) % count);
-        dynamic
-            .chain(1..STATIC_ADDRESSES)
-            .map(|offset| SERVICE_NETWORK.at(offset))
-            .find(|address| !self.addresses.contains_key(address))
+    pub(super) fn free_address(&self, network: ServiceNetwork, env: &Env) -> Option<Ipv4Addr> {
+        let mut candidates = network.candidates(env);
+        candidates.find(|address| !self.addresses.contains_key(address))
     }
 
     /// A free port that was not given a moment ago.

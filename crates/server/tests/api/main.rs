@@ -14,6 +14,7 @@ mod kinds;
 mod limits;
 mod list;
 mod namesakes;
+mod options;
 mod overload;
 mod patch;
 mod pods;
