@@ -13,7 +13,6 @@ use crate::authorizer::authorize;
 use crate::node::node_of;
 use crate::objects::Objects;
 use crate::rbac;
-use crate::token::ISSUER;
 use crate::user::{MASTERS, User};
 
 /// The sources of the answers to reviews.
@@ -189,11 +188,20 @@ fn rules(from: &Reviewer<'_>, user: &User, review: &Doc) -> Doc {
 fn token(from: &Reviewer<'_>, review: &Doc) -> Doc {
     let token = review.str_at("/spec/token");
     let asked = review.at("/spec/audiences").items();
-    let is_for_us = asked.is_empty() || asked.iter().any(|audience| *audience == ISSUER);
+    let signer = from.authenticator.signer();
+    let is_own = |audience: &&String| asked.is_empty() || asked.iter().any(|it| it.as_str() == Some(audience));
+    // The audiences of the server that the caller asked for; all of them if it asked for none.
+    let audiences: Vec<Doc> = signer
+        .audiences()
+        .iter()
+        .filter(is_own)
+        .map(Doc::from)
+        .collect();
+    let is_for_us = !audiences.is_empty();
     let user = from.authenticator.token_user(token, from.objects);
     let status = match user.filter(|_| is_for_us) {
         Some(user) => doc!({
-            "authenticated": true, "user": (describe(&user)), "audiences": [ISSUER]
+            "authenticated": true, "user": (describe(&user)), "audiences": audiences
         }),
         None => doc!({ "user": {}, "error": "invalid bearer token" }),
     };

@@ -1,4 +1,8 @@
-//! Tokens of service accounts: signed statements (JWT, ES256) that name an account.
+//! Tokens of service accounts: signed statements (JWT, ES256 or RS256) that name an account.
+
+mod keys;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
@@ -6,17 +10,15 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as SECRET_DATA;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
 use ring::rand::SystemRandom;
-use ring::signature::{
-    ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _,
-    UnparsedPublicKey,
-};
+use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
 use windlass_core::{Doc, Env, ParseOptions, doc};
 
 use crate::user::User;
+use keys::{PublicKey, SigningKey};
 use windlass_rules::reader::Reader;
 
-/// The issuer of the tokens, and their audience unless the request names another.
-pub const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
+/// The issuer of the tokens unless another one is given.
+const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 
 /// The issuer of tokens that are kept in Secrets and have no end.
 const SECRET_ISSUER: &str = "kubernetes/serviceaccount";
@@ -27,8 +29,42 @@ const TOKEN_BYTES_LIMIT: usize = 16 << 10;
 /// Signs and checks tokens.
 #[derive(Clone)]
 pub struct Signer {
-    key: Arc<EcdsaKeyPair>,
+    shared: Arc<Shared>,
     env: Env,
+}
+
+/// The keys and names of a signer. Nothing in it changes.
+struct Shared {
+    key: SigningKey,
+    /// The keys whose tokens are accepted; the public part of the signing key is one of them.
+    accepted: Vec<PublicKey>,
+    /// The issuers whose tokens are accepted. The first one issues.
+    issuers: Vec<String>,
+    /// The audiences of the server itself, one of which a token must name.
+    audiences: Vec<String>,
+}
+
+/// Keys, issuers and audiences of service account tokens, as the flags of kube-apiserver name them.
+#[derive(Clone, Default)]
+pub struct TokenOptions {
+    /// The issuers (`--service-account-issuer`). The first one issues; tokens of all are accepted.
+    pub issuers: Vec<String>,
+    /// The audiences of the server (`--api-audiences`); the issuers if empty.
+    pub audiences: Vec<String>,
+    /// The signing key as PEM (`--service-account-signing-key-file`).
+    pub signing_key: Option<String>,
+    /// Public keys, private keys or certificates as PEM (`--service-account-key-file`), whose
+    /// tokens are accepted besides those of the signing key.
+    pub keys: Vec<String>,
+}
+
+impl std::fmt::Debug for TokenOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TokenOptions")
+            .field("issuers", &self.issuers)
+            .field("audiences", &self.audiences)
+            .finish_non_exhaustive()
+    }
 }
 
 /// The claims of a token.
@@ -58,6 +94,9 @@ pub enum SignerError {
     /// The key file could not be read or written.
     #[error("cannot use the service account key")]
     File(#[from] std::io::Error),
+    /// The signer already signs.
+    #[error("the service account keys cannot change while they are in use")]
+    InUse,
 }
 
 impl Signer {
@@ -68,13 +107,56 @@ impl Signer {
 
     /// The signer with a key in PKCS #8.
     pub fn from_pkcs8(pkcs8: &[u8], env: &Env) -> Result<Self, SignerError> {
-        let random = SystemRandom::new();
-        let key = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, pkcs8, &random)
-            .map_err(|_| SignerError::Damaged)?;
+        Self::new(SigningKey::from_pkcs8(pkcs8)?, env)
+    }
+
+    /// The signer with the first private key of a PEM text.
+    pub fn from_pem(text: &str, env: &Env) -> Result<Self, SignerError> {
+        Self::new(SigningKey::from_pem(text)?, env)
+    }
+
+    fn new(key: SigningKey, env: &Env) -> Result<Self, SignerError> {
+        let shared = Shared {
+            accepted: vec![key.public()],
+            key,
+            issuers: vec![ISSUER.to_owned()],
+            audiences: vec![ISSUER.to_owned()],
+        };
         Ok(Self {
-            key: Arc::new(key),
+            shared: Arc::new(shared),
             env: env.clone(),
         })
+    }
+
+    /// The same signer with the issuers, audiences and further keys of some options.
+    ///
+    /// # Errors
+    /// When one of the keys cannot be read.
+    pub fn with(self, options: &TokenOptions) -> Result<Self, SignerError> {
+        let Ok(mut shared) = Arc::try_unwrap(self.shared) else {
+            return Err(SignerError::InUse);
+        };
+        for text in &options.keys {
+            shared.accepted.extend(PublicKey::all_from_pem(text)?);
+        }
+        if !options.issuers.is_empty() {
+            shared.issuers.clone_from(&options.issuers);
+        }
+        let audiences = match options.audiences.is_empty() {
+            true => &shared.issuers,
+            false => &options.audiences,
+        };
+        shared.audiences = audiences.clone();
+        Ok(Self {
+            shared: Arc::new(shared),
+            env: self.env,
+        })
+    }
+
+    /// The audiences of the server itself, and of a token that names none.
+    #[must_use]
+    pub fn audiences(&self) -> &[String] {
+        &self.shared.audiences
     }
 
     /// A signed token and the moment it ends.
@@ -90,7 +172,7 @@ impl Signer {
         let audiences: Vec<Doc> = claims.audiences.iter().map(Doc::from).collect();
         let subject = format!("system:serviceaccount:{}:{}", claims.namespace, claims.name);
         let payload = doc!({
-            "iss": ISSUER, "sub": subject, "aud": audiences, "iat": now, "nbf": now, "exp": end,
+            "iss": (self.shared.issuers.first().map_or(ISSUER, String::as_str)), "sub": subject, "aud": audiences, "iat": now, "nbf": now, "exp": end,
             "jti": (self.env.uid().as_str()), "kubernetes.io": inside
         });
         let token = self.sign_payload(&payload)?;
@@ -100,14 +182,14 @@ impl Signer {
     /// A signed token with any claims. Those of a token in a Secret are good as long as the Secret
     /// holds it; others are not accepted without an end.
     pub fn sign_payload(&self, payload: &Doc) -> Option<String> {
-        let header = doc!({ "alg": "ES256", "typ": "JWT" });
+        let header = doc!({ "alg": (self.shared.key.algorithm()), "typ": "JWT" });
         let text = format!(
             "{}.{}",
             BASE64.encode(header.to_json()),
             BASE64.encode(payload.to_json())
         );
-        let signature = self.key.sign(&SystemRandom::new(), text.as_bytes()).ok()?;
-        Some(format!("{text}.{}", BASE64.encode(signature.as_ref())))
+        let signature = self.shared.key.sign(text.as_bytes())?;
+        Some(format!("{text}.{}", BASE64.encode(signature)))
     }
 
     /// The account a token names, if it was signed here, is in time, and the account and what
@@ -123,8 +205,10 @@ impl Signer {
             .at("/aud")
             .items()
             .iter()
-            .any(|audience| *audience == ISSUER);
-        if !is_in_time || !audience || payload.str_at("/iss") != ISSUER {
+            .any(|audience| self.is_own_audience(audience.as_str().unwrap_or_default()));
+        let issuer = payload.str_at("/iss");
+        let is_issuer = self.shared.issuers.iter().any(|known| known == issuer);
+        if !is_in_time || !audience || !is_issuer {
             return None;
         }
         let inside = payload.get("kubernetes.io")?;
@@ -160,6 +244,12 @@ impl Signer {
         Some(user)
     }
 
+    /// Returns true if a token for an audience is one for this server.
+    #[must_use]
+    pub fn is_own_audience(&self, audience: &str) -> bool {
+        self.shared.audiences.iter().any(|known| known == audience)
+    }
+
     /// The claims of a token, if its signature is good.
     fn payload(&self, token: &str) -> Option<Doc> {
         if token.len() > TOKEN_BYTES_LIMIT {
@@ -168,8 +258,6 @@ impl Signer {
         let (text, signature) = token.rsplit_once('.')?;
         let (header, payload) = text.split_once('.')?;
         let signature = BASE64.decode(signature).ok()?;
-        let public = UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, self.key.public_key());
-        public.verify(text.as_bytes(), &signature).ok()?;
         let parse = |part: &str| {
             let bytes = BASE64.decode(part).ok()?;
             Doc::parse_with(
@@ -181,7 +269,11 @@ impl Signer {
             )
             .ok()
         };
-        (parse(header)?.str_at("/alg") == "ES256").then(|| parse(payload))?
+        let header = parse(header)?;
+        let algorithm = header.str_at("/alg");
+        let mut keys = self.shared.accepted.iter();
+        let is_signed = keys.any(|key| key.verifies(algorithm, text.as_bytes(), &signature));
+        is_signed.then(|| parse(payload))?
     }
 }
 

@@ -94,9 +94,10 @@ pub use private_file::{
 pub use server::Server;
 pub use watch::{DocWatch, WatchDocs};
 pub use windlass_access::admission::{Admission, DisabledPlugins, PluginNameError};
-pub use windlass_access::token::SignerError;
+pub use windlass_access::token::{SignerError, TokenOptions};
 pub use windlass_access::{
     AuthenticationOptions, StaticToken, TokenFileError, User, read_token_file,
 };
+pub use windlass_faults::FaultPlan;
 pub use windlass_rules::status::Status;
 pub use windlass_schema::actors::RunningControllers;

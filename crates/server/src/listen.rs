@@ -3,6 +3,7 @@
 mod connection;
 mod connections;
 mod fair;
+mod faults;
 mod progress;
 #[cfg(test)]
 mod tests;

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use windlass_access::admission::Admission;
-use windlass_access::token::{Signer, SignerError};
+use windlass_access::token::{Signer, SignerError, TokenOptions};
 use windlass_access::{AuthenticationOptions, Authenticator};
 use windlass_atlas::apply::Creations;
 use windlass_core::Env;
+use windlass_faults::FaultPlan;
 use windlass_rules::status::Status;
 use windlass_schema::actors::RunningControllers;
 use windlass_store::{Durability, EncryptionKeys, OpenError, Store, StoreOptions};
@@ -56,6 +57,10 @@ pub struct ServerOptions {
     pub service_network: ServiceNetwork,
     /// The audit log; none unless asked for.
     pub audit: Option<AuditOptions>,
+    /// Keys, issuers and audiences of service account tokens.
+    pub tokens: TokenOptions,
+    /// Faults that are injected between sockets and the server; none unless asked for.
+    pub faults: Option<FaultPlan>,
     /// The controllers that run beside the server, if that is known.
     pub controllers: RunningControllers,
     /// Time, randomness and ids.
@@ -104,10 +109,13 @@ impl Keys {
     /// Those of the data directory, made if they are not there.
     fn of(options: &ServerOptions) -> Result<Self, ServerError> {
         let env = &options.env;
-        let (signer, is_signer_made) = match &options.data {
-            Some(dir) => credentials::signer(dir, env)?,
-            None => (Signer::in_memory(env)?, false),
+        let tokens = &options.tokens;
+        let (signer, is_signer_made) = match (&tokens.signing_key, &options.data) {
+            (Some(key), _) => (Signer::from_pem(key, env)?, false),
+            (None, Some(dir)) => credentials::signer(dir, env)?,
+            (None, None) => (Signer::in_memory(env)?, false),
         };
+        let signer = signer.with(tokens)?;
         let admin_token = match (&options.admin_token, &options.data) {
             (Some(token), _) => token.clone(),
             (None, Some(dir)) => credentials::admin_token(dir, env).map_err(ServerError::Token)?,
@@ -174,6 +182,8 @@ impl ServerOptions {
             authentication: AuthenticationOptions::default(),
             service_network: ServiceNetwork::default(),
             audit: None,
+            tokens: TokenOptions::default(),
+            faults: None,
             controllers: RunningControllers::default(),
             env,
         }
@@ -251,6 +261,7 @@ impl Server {
             watches: Arc::default(),
             pages: Pages::default(),
             follow_up: follow_up::run,
+            faults: options.faults,
         }));
         server.0.storage.log_trouble();
         let made = bootstrap::run(&server).await;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use windlass_access::Authenticator;
 use windlass_atlas::apply::Creations;
 use windlass_core::{Doc, Env, Time};
+use windlass_faults::FaultPlan;
 use windlass_schema::actors::RunningControllers;
 
 use crate::admission::Admission;
@@ -78,6 +79,8 @@ pub(crate) struct Inner {
     pub(crate) pages: Pages,
     /// Does what a write leaves to do.
     pub(crate) follow_up: fn(Server, FollowUp) -> Boxed<()>,
+    /// Faults between sockets and the server.
+    pub(crate) faults: Option<FaultPlan>,
 }
 
 /// The work that a write leaves behind.

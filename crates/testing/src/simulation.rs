@@ -8,17 +8,17 @@
 //! and whatever rules were given must hold at every request and after every change.
 
 mod failure;
-mod normal;
 mod stage;
 mod world;
 
 use std::{collections::BTreeMap, fmt, num::NonZeroUsize, sync::Arc, time::Duration};
 
 use windlass_core::Doc;
+pub use windlass_faults::normalized;
+use windlass_faults::difference;
 
 use crate::{Call, Fault, Position, Seen};
 pub use failure::Failure;
-pub use normal::normalized;
 pub use stage::Stage;
 pub use world::World;
 
@@ -283,7 +283,7 @@ impl Simulation {
     /// How a run differs from the one without faults.
     fn difference(&self, clean: &Run, run: &Run) -> Option<String> {
         if clean.end != run.end {
-            return Some(normal::difference(&clean.end, &run.end));
+            return Some(difference(&clean.end, &run.end));
         }
         if self.compares_counts && clean.counts != run.counts {
             return Some(format!(

@@ -20,6 +20,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::connections::{Member, Peer};
 use super::fair::{FairScheduler, StreamExecutor};
+use super::faults::{self, Broken, CutAfter};
 use super::progress::{Overdue, PERIOD, SentBody};
 use crate::body::arriving;
 use crate::metrics::EndReason;
@@ -143,7 +144,7 @@ impl ConnectionContext {
                 .insert(crate::peer::Peer(peer.clone()));
             request.extensions_mut().insert(pool.clone());
             let (server, hosts, peer) = (server.clone(), Arc::clone(&hosts), Arc::clone(&peer));
-            async move { Ok::<_, Infallible>(answer(&server, &hosts, &peer, request).await) }
+            async move { answer(&server, &hosts, &peer, request).await }
         });
         let builder = builder(
             version,
@@ -234,7 +235,7 @@ async fn answer(
     hosts: &HashSet<String>,
     peer: &Peer,
     request: Request<Incoming>,
-) -> Response<SentBody> {
+) -> Result<Response<SentBody>, Broken> {
     let (running, version) = (peer.progress.begin(), request.version());
     let host = request
         .uri()
@@ -253,10 +254,15 @@ async fn answer(
         respond::status(&flow::overloaded())
     } else {
         let accepts_gzip = compress::is_accepted(request.headers());
-        let response = server.handle_request(request.map(arriving)).await;
+        let request = request.map(arriving);
+        let response = match &server.inner().faults {
+            None => server.handle_request(request).await,
+            Some(plan) => faults::answer(server, plan, request).await?,
+        };
         compress::compress(accepts_gzip, response).await
     };
-    response.map(|body| SentBody::new(body, running, version))
+    let cut = response.extensions().get::<CutAfter>().copied();
+    Ok(response.map(|body| SentBody::new(body, running, version).cut(cut)))
 }
 
 /// The host of an authority, in lower case.

@@ -1,6 +1,5 @@
 //! The progress of a connection: requests on it, and answers that its client reads or does not.
 
-use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
@@ -11,6 +10,7 @@ use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use parking_lot::Mutex;
 
+use super::faults::{Broken, CutAfter};
 use crate::body::Body;
 
 /// The period in which the progress of a connection is looked at.
@@ -171,6 +171,8 @@ pub(super) struct SentBody {
     /// Pieces that were handed out in this turn, if turns are kept.
     pieces: Option<usize>,
     running: Running,
+    /// Events that are sent before a fault breaks the watch; nothing without such a fault.
+    events_left: Option<usize>,
 }
 
 impl SentBody {
@@ -191,7 +193,28 @@ impl SentBody {
             answer,
             pieces: (version < http::Version::HTTP_2).then_some(first_pieces),
             running,
+            events_left: None,
         }
+    }
+
+    /// The same body, broken by a fault after so many events.
+    pub(super) fn cut(mut self, cut: Option<CutAfter>) -> Self {
+        self.events_left = cut.map(|CutAfter(events)| events);
+        self
+    }
+
+    /// The part of some events that is sent before a fault breaks the watch. Each event is a line.
+    fn before_cut(&mut self, bytes: Bytes) -> Bytes {
+        let Some(left) = &mut self.events_left else {
+            return bytes;
+        };
+        for (at, _) in bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n') {
+            *left -= 1;
+            if *left == 0 {
+                return bytes.slice(..=at);
+            }
+        }
+        bytes
     }
 
     /// A piece that says when it was sent.
@@ -248,12 +271,12 @@ impl Drop for Piece {
 
 impl HttpBody for SentBody {
     type Data = Bytes;
-    type Error = Infallible;
+    type Error = Broken;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
         if let Some(pieces) = &mut self.pieces {
             if *pieces >= PIECES_PER_TURN {
                 *pieces = 0;
@@ -267,11 +290,17 @@ impl HttpBody for SentBody {
             let piece = self.piece(rest);
             return Poll::Ready(Some(Ok(Frame::data(piece))));
         }
+        if self.events_left == Some(0) {
+            return Poll::Ready(Some(Err(Broken)));
+        }
         let Some(Ok(frame)) = ready!(Pin::new(&mut self.body).poll_frame(cx)) else {
             return Poll::Ready(None);
         };
         let frame = match frame.into_data() {
-            Ok(bytes) => Frame::data(self.piece(bytes)),
+            Ok(bytes) => {
+                let bytes = self.before_cut(bytes);
+                Frame::data(self.piece(bytes))
+            }
             Err(frame) => frame,
         };
         Poll::Ready(Some(Ok(frame)))

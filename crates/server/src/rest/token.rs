@@ -7,7 +7,7 @@ use super::ask::Question;
 use super::{Call, object};
 use crate::body::Body;
 use windlass_access::matching::OperationType;
-use windlass_access::token::{Claims, ISSUER};
+use windlass_access::token::Claims;
 use windlass_rules::field::{FieldErrors, FieldPath};
 use windlass_rules::status::Status;
 
@@ -40,8 +40,9 @@ pub(super) async fn create(call: &Call) -> Result<Response<Body>, Status> {
         .iter()
         .filter_map(|audience| audience.as_str().map(str::to_owned))
         .collect();
+    let signer = call.server.inner().authenticator.signer();
     if audiences.is_empty() {
-        audiences.push(ISSUER.to_owned());
+        audiences.extend_from_slice(signer.audiences());
     }
     let claims = Claims {
         namespace: call.namespace().to_owned(),
@@ -51,7 +52,6 @@ pub(super) async fn create(call: &Call) -> Result<Response<Body>, Status> {
         seconds,
         bound_to: bound_object(call, &request)?,
     };
-    let signer = call.server.inner().authenticator.signer();
     let (token, end) = signer
         .sign(&claims)
         .ok_or_else(|| Status::internal("the token could not be signed"))?;

@@ -70,7 +70,8 @@ fn word(doc: &Doc, text: &str, words: &BTreeMap<String, String>) -> Doc {
 }
 
 /// The first objects that two sorted lists do not share.
-pub(super) fn difference(clean: &[Doc], run: &[Doc]) -> String {
+#[must_use]
+pub fn difference(clean: &[Doc], run: &[Doc]) -> String {
     let show = |docs: &[Doc], others: &[Doc]| -> Vec<String> {
         let mut others = others.to_vec();
         let only = docs.iter().filter(|doc| {
