@@ -2,6 +2,7 @@
 //!
 //! `cargo xtask tidy` checks the shape of the tree, `cargo xtask external-types` its public API,
 //! `cargo xtask bench` measures it against its peers, `cargo xtask soak` looks for what grows,
+//! `cargo xtask judge` runs the suites of others on it,
 //! `cargo xtask envtest` gives a real control plane to test against, `cargo xtask atlas` makes the
 //! facts about the built-in types of Kubernetes, `cargo xtask docs` the reference of the book.
 
@@ -10,6 +11,7 @@ mod bench;
 mod docs;
 mod envtest;
 mod external_types;
+mod judge;
 mod soak;
 mod tidy;
 
@@ -24,6 +26,7 @@ usage: cargo xtask TASK
   docs                              write the pages of the book that come from the code
   bench NAME [--peers]              measure, and print a table and one line of JSON
   soak [--minutes N] [--debug]      churn namespaces and fail if the server grows
+  judge controller-runtime          run the suites of controller-runtime on the stand-ins
   envtest build|up|down|run -- CMD  a real Kubernetes control plane on loopback
 ";
 
@@ -40,6 +43,7 @@ fn main() -> ExitCode {
         "docs" => docs::run(rest),
         "envtest" => envtest::run(rest),
         "external-types" => external_types::run(rest),
+        "judge" => judge::run(rest),
         "soak" => soak::run(rest),
         _ => {
             eprint!("unknown task {task:?}\n{USAGE}");

@@ -22,6 +22,8 @@ pub(crate) use delete::Arguments as Delete;
 pub(crate) use describe::Arguments as Describe;
 pub(crate) use events::Arguments as Events;
 pub(crate) use get::Arguments as Get;
+pub(crate) use manifest::{Manifest, read as read_manifests};
+pub(crate) use output::print;
 pub(crate) use scale::Arguments as Scale;
 pub(crate) use version::Arguments as Version;
 pub(crate) use why::Arguments as Why;

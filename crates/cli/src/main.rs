@@ -15,12 +15,15 @@ mod merge;
 mod reference;
 mod serve;
 mod shutdown;
+mod stand_in;
+mod test;
 mod up;
 
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
+use stand_in::StandIn;
 
 /// Opening a large store takes a tenth less time than with the system's, and writes cost a tenth
 /// less.
@@ -69,6 +72,10 @@ enum Command {
     Restore(commands::Restore),
     /// Verifies the objects of a data directory, and saves what is sound if some are not.
     Check(commands::Check),
+    /// Runs a command on a fresh cluster in memory, and returns its exit code.
+    Test(test::Arguments),
+    /// Writes stand-ins for kube-apiserver and etcd, for envtest and its like.
+    Assets(stand_in::Arguments),
     /// Prints a script that completes commands in a shell.
     Completion {
         /// The shell.
@@ -77,12 +84,15 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    if let Some(stand_in) = StandIn::called(std::env::args_os().next()) {
+        return stand_in.run();
+    }
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => return usage(&error),
     };
     match run(arguments.command) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("windlass: {error:#}");
             ExitCode::FAILURE
@@ -101,7 +111,16 @@ fn usage(error: &clap::Error) -> ExitCode {
     }
 }
 
-fn run(command: Command) -> anyhow::Result<()> {
+/// Runs a command; its exit code is that of the command it runs, if it runs one.
+fn run(command: Command) -> anyhow::Result<ExitCode> {
+    if let Command::Test(arguments) = &command {
+        log("error");
+        return test::run(arguments);
+    }
+    run_own(command).map(|()| ExitCode::SUCCESS)
+}
+
+fn run_own(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Up(arguments) => {
             log(arguments.log_level());
@@ -116,6 +135,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Backup(arguments) => arguments.run(),
         Command::Restore(arguments) => arguments.run(),
         Command::Check(arguments) => arguments.run(),
+        Command::Assets(arguments) => arguments.run(),
         // It starts its own logs, as its flags say.
         Command::Controllers(arguments) => controllers::run(&arguments),
         Command::Completion { shell } => {

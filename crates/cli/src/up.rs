@@ -12,7 +12,7 @@ use windlass_controllers::{
     certificates::SigningAuthority, node, service_account, service_account_tokens::TokenSource,
 };
 use windlass_core::{Doc, Env, Key};
-use windlass_runtime::{Manager, Shutdown};
+use windlass_runtime::{Manager, ManagerHandle, Shutdown};
 use windlass_server::{Admission, Identity, RunningControllers, Server, User};
 
 use crate::background;
@@ -73,7 +73,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
             .serve
             .open(admission(&chosen), running(&chosen))
             .await?;
-        let settings = settings(arguments, &serving);
+        let Arguments { nodes, devices, .. } = *arguments;
+        let settings = embedded_settings(nodes, devices, &serving.server, &serving.signer);
         let controllers = Controllers::start(&serving.server, &serving.env, &chosen, &settings)?;
         serving.announce(&match arguments.demo {
             // It has its own, for when there is something to see.
@@ -117,7 +118,8 @@ pub(crate) fn run_server(arguments: &serve::ServeArguments) -> anyhow::Result<()
 /// request lie unseen for milliseconds while another client keeps the thread busy.
 const EVENT_INTERVAL: u32 = 1;
 
-fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+/// The runtime of a server.
+pub(crate) fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .event_interval(EVENT_INTERVAL)
@@ -131,7 +133,7 @@ fn running(chosen: &[&catalog::Entry]) -> RunningControllers {
 
 /// Pods get a service account where somebody makes one for each namespace; volumes and claims get
 /// finalizers where somebody takes them away.
-fn admission(chosen: &[&catalog::Entry]) -> Admission {
+pub(crate) fn admission(chosen: &[&catalog::Entry]) -> Admission {
     let service_accounts = chosen
         .iter()
         .any(|entry| entry.name == service_account::NAME);
@@ -142,15 +144,21 @@ fn admission(chosen: &[&catalog::Entry]) -> Admission {
     }
 }
 
-fn settings(arguments: &Arguments, serving: &Serving) -> Settings {
+/// The settings of controllers in the process of their server, whose authority is the signer.
+pub(crate) fn embedded_settings(
+    nodes: usize,
+    devices: usize,
+    server: &Server,
+    signer: &Identity,
+) -> Settings {
     let mut settings = Settings::default();
-    settings.node.nodes = arguments.nodes;
-    settings.driver.devices_per_node = arguments.devices;
-    settings.root_ca.root_ca.clone_from(&serving.authority);
-    settings.certificates.authority = authority(&serving.signer);
+    settings.node.nodes = nodes;
+    settings.driver.devices_per_node = devices;
+    settings.root_ca.root_ca.clone_from(&signer.certificate);
+    settings.certificates.authority = authority(signer);
     let tokens = &mut settings.service_account_tokens;
-    tokens.root_ca.clone_from(&serving.authority);
-    tokens.source = Some(Arc::new(ServerTokens(serving.server.clone())));
+    tokens.root_ca.clone_from(&signer.certificate);
+    tokens.source = Some(Arc::new(ServerTokens(server.clone())));
     // There is no other API server that would have to hear of the deletion first.
     settings.namespace.grace = Duration::ZERO;
     settings.replicaset.workers = WORKERS;
@@ -187,6 +195,8 @@ fn hints(serving: &Serving) -> String {
 
 /// The controllers beside a server.
 pub(crate) struct Controllers {
+    /// Tells what the controllers did.
+    pub(crate) handle: ManagerHandle,
     shutdown: Shutdown,
     task: JoinHandle<()>,
 }
@@ -213,19 +223,23 @@ impl Controllers {
             entry.add_to(&manager, settings);
         }
         let handle = manager.handle();
-        let metrics = handle.clone();
+        let (metrics, journal) = (handle.clone(), handle.clone());
         server.add_page("/metrics/controllers", move |_| metrics.metrics_text());
         server.add_page("/debug/windlass/why", move |parameters| {
             let key = parameters.iter().find(|(name, _)| name == "key");
             let key = key.and_then(|(_, value)| value.parse::<Key>().ok());
-            key.map_or_else(String::new, |key| handle.why(&key))
+            key.map_or_else(String::new, |key| journal.why(&key))
         });
         let task = tokio::spawn(async move {
             if let Err(error) = manager.run().await {
                 tracing::error!(%error, "the controllers ended");
             }
         });
-        Ok(Self { shutdown, task })
+        Ok(Self {
+            handle,
+            shutdown,
+            task,
+        })
     }
 
     /// Ends the controllers, within their grace period.

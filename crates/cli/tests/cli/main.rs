@@ -2,10 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
+mod assets;
 mod commands;
 mod common;
 mod data;
 mod errors;
 #[cfg(unix)]
 mod terminal;
+mod test;
 mod up;

@@ -123,7 +123,7 @@ async fn twice(server: &Server, request: Request<Arriving>) -> Result<Response<B
 /// The answer of a server that refuses a request with a code.
 fn refusal(code: u16, retry_after: Option<u64>, described: &Described) -> Response<Body> {
     let why = "refused by a fault";
-    let group_resource = GroupResource::new(&described.group, &described.plural);
+    let group_resource = GroupResource::new(described.group.clone(), described.plural.clone());
     let seconds = Duration::from_secs(retry_after.unwrap_or_default());
     let status = match code {
         404 => Status::not_found(&group_resource, &described.name),
