@@ -94,7 +94,9 @@ impl Options {
         let mut options = Self::default();
         let mut words = arguments.iter();
         ensure!(
-            words.next().is_some_and(|judge| judge == "controller-runtime"),
+            words
+                .next()
+                .is_some_and(|judge| judge == "controller-runtime"),
             USAGE
         );
         while let Some(word) = words.next() {
@@ -128,11 +130,23 @@ fn sources(options: &Options) -> anyhow::Result<PathBuf> {
         .context("cannot run go")?;
     ensure!(output.status.success(), "go cannot download {MODULE}");
     let answer: serde_json::Value = serde_json::from_slice(&output.stdout)?;
-    let directory = answer["Dir"].as_str().context("go does not say where the module is")?;
+    let directory = answer["Dir"]
+        .as_str()
+        .context("go does not say where the module is")?;
     fs::create_dir_all(copy.parent().context("invariant: it has a parent")?)?;
-    let copied = Command::new("cp").arg("-r").arg(directory).arg(&copy).status()?;
-    let writable = Command::new("chmod").args(["-R", "u+w"]).arg(&copy).status()?;
-    ensure!(copied.success() && writable.success(), "cannot copy {directory}");
+    let copied = Command::new("cp")
+        .arg("-r")
+        .arg(directory)
+        .arg(&copy)
+        .status()?;
+    let writable = Command::new("chmod")
+        .args(["-R", "u+w"])
+        .arg(&copy)
+        .status()?;
+    ensure!(
+        copied.success() && writable.success(),
+        "cannot copy {directory}"
+    );
     Ok(copy)
 }
 
@@ -164,7 +178,12 @@ fn judge(sources: &Path, assets: &Path, package: &str) -> anyhow::Result<Verdict
     let started = Instant::now();
     let output = Command::new("go")
         .current_dir(sources)
-        .args(["test", "-count=1", "-timeout=20m", &format!("./pkg/{package}/...")])
+        .args([
+            "test",
+            "-count=1",
+            "-timeout=20m",
+            &format!("./pkg/{package}/..."),
+        ])
         .args(["-ginkgo.v", "-ginkgo.no-color"])
         .env("KUBEBUILDER_ASSETS", assets)
         .env_remove("USE_EXISTING_CLUSTER")

@@ -189,7 +189,9 @@ fn token(from: &Reviewer<'_>, review: &Doc) -> Doc {
     let token = review.str_at("/spec/token");
     let asked = review.at("/spec/audiences").items();
     let signer = from.authenticator.signer();
-    let is_own = |audience: &&String| asked.is_empty() || asked.iter().any(|it| it.as_str() == Some(audience));
+    let is_own = |audience: &&String| {
+        asked.is_empty() || asked.iter().any(|it| it.as_str() == Some(audience))
+    };
     // The audiences of the server that the caller asked for; all of them if it asked for none.
     let audiences: Vec<Doc> = signer
         .audiences()

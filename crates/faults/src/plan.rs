@@ -197,9 +197,9 @@ impl FaultPlan {
     #[must_use]
     pub fn describe(&self) -> Doc {
         let state = self.state.lock();
-        let rules = state.rules.iter().map(|(rule, fitting)| {
-            doc!({ "rule": (rule.to_string()), "requests": (number(*fitting)) })
-        });
+        let rules = state.rules.iter().map(
+            |(rule, fitting)| doc!({ "rule": (rule.to_string()), "requests": (number(*fitting)) }),
+        );
         let rules: Vec<Doc> = rules.collect();
         doc!({ "rules": rules, "requests": (number(state.requests)) })
     }

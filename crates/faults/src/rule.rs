@@ -69,7 +69,9 @@ pub enum RuleError {
     #[error("{0:?} is not a fault; faults are: {ACTIONS}")]
     UnknownAction(String),
     /// A word is not a condition.
-    #[error("{0:?} is not a condition of a fault; conditions are: {CONDITIONS}, each as name=value")]
+    #[error(
+        "{0:?} is not a condition of a fault; conditions are: {CONDITIONS}, each as name=value"
+    )]
     UnknownCondition(String),
     /// The value of a word cannot be read.
     #[error("{value:?} is not a valid {name} of a fault")]
@@ -242,7 +244,10 @@ impl fmt::Display for FaultRule {
             ("agent", &self.agent),
             ("user", &self.user),
         ];
-        for (name, value) in conditions.into_iter().filter(|(_, value)| !value.is_empty()) {
+        for (name, value) in conditions
+            .into_iter()
+            .filter(|(_, value)| !value.is_empty())
+        {
             write!(f, ",{name}={value}")?;
         }
         if let FaultAction::Refuse {

@@ -46,15 +46,23 @@ fn a_rule_that_cannot_be_read_says_which_words_there_are() {
         "\"kind=Pod\" is not a condition of a fault; conditions are: verb, resource, namespace, \
          name, agent, user, at, times, retry-after, each as name=value"
     );
-    assert_eq!(error("status=200"), "\"200\" is not a valid status of a fault");
+    assert_eq!(
+        error("status=200"),
+        "\"200\" is not a valid status of a fault"
+    );
     assert_eq!(error("delay=2h"), "\"2h\" is not a valid delay of a fault");
     assert_eq!(error("drop,at=0"), "\"0\" is not a valid at of a fault");
-    assert_eq!(error("drop,retry-after=1"), "\"1\" is not a valid retry-after of a fault");
+    assert_eq!(
+        error("drop,retry-after=1"),
+        "\"1\" is not a valid retry-after of a fault"
+    );
 }
 
 #[test]
 fn a_position_counts_only_the_requests_that_fit() {
-    let plan = FaultPlan::new(vec![rule("lose,verb=create,resource=pods,agent=manager,at=2")]);
+    let plan = FaultPlan::new(vec![rule(
+        "lose,verb=create,resource=pods,agent=manager,at=2",
+    )]);
     let action = |request: &RequestFacts<'_>| plan.decide(request).action;
     assert_eq!(action(&create("pods")), None);
     assert_eq!(action(&create("configmaps")), None);

@@ -14,8 +14,8 @@ mod world;
 use std::{collections::BTreeMap, fmt, num::NonZeroUsize, sync::Arc, time::Duration};
 
 use windlass_core::Doc;
-pub use windlass_faults::normalized;
 use windlass_faults::difference;
+pub use windlass_faults::normalized;
 
 use crate::{Call, Fault, Position, Seen};
 pub use failure::Failure;

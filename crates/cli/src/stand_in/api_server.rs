@@ -65,7 +65,10 @@ pub(super) fn run(words: &[String]) -> ExitCode {
             return ExitCode::FAILURE;
         }
         Ok(CommandLine::Help) => {
-            println!("Usage:\n  kube-apiserver [flags]\n\nFlags:\n\n{}", help(&table));
+            println!(
+                "Usage:\n  kube-apiserver [flags]\n\nFlags:\n\n{}",
+                help(&table)
+            );
             return ExitCode::SUCCESS;
         }
         Ok(CommandLine::Version) => {
@@ -299,7 +302,10 @@ fn faults() -> anyhow::Result<Option<FaultPlan>> {
     let Ok(text) = std::env::var(FAULTS_VARIABLE) else {
         return Ok(None);
     };
-    let rules = text.split(';').map(str::trim).filter(|rule| !rule.is_empty());
+    let rules = text
+        .split(';')
+        .map(str::trim)
+        .filter(|rule| !rule.is_empty());
     let rules: Result<Vec<_>, _> = rules.map(str::parse).collect();
     let rules = rules.with_context(|| format!("cannot read {FAULTS_VARIABLE}"))?;
     Ok(Some(FaultPlan::new(rules)))
@@ -309,7 +315,9 @@ fn faults() -> anyhow::Result<Option<FaultPlan>> {
 /// the stand-in serves tests.
 fn address(given: &GivenFlags) -> anyhow::Result<SocketAddr> {
     let ip = given.last("bind-address").unwrap_or("127.0.0.1").trim();
-    let ip: IpAddr = ip.parse().with_context(|| format!("failed to parse IP: {ip:?}"))?;
+    let ip: IpAddr = ip
+        .parse()
+        .with_context(|| format!("failed to parse IP: {ip:?}"))?;
     let port = given.last("secure-port").map(str::parse).transpose()?;
     Ok(SocketAddr::new(ip, port.unwrap_or(PORT)))
 }
@@ -328,12 +336,16 @@ fn hosts(given: &GivenFlags) -> Vec<String> {
 /// here, which is then written to that directory.
 fn serving_identity(given: &GivenFlags, made: &Identity) -> anyhow::Result<Identity> {
     let named = |name| given.last(name).map(PathBuf::from);
-    if let (Some(certificate), Some(key)) = (named("tls-cert-file"), named("tls-private-key-file")) {
+    if let (Some(certificate), Some(key)) = (named("tls-cert-file"), named("tls-private-key-file"))
+    {
         return identity(&certificate, &key);
     }
     let directory = given.last("cert-dir").unwrap_or("/var/run/kubernetes");
     let directory = Path::new(directory);
-    let (certificate, key) = (directory.join("apiserver.crt"), directory.join("apiserver.key"));
+    let (certificate, key) = (
+        directory.join("apiserver.crt"),
+        directory.join("apiserver.key"),
+    );
     if certificate.exists() && key.exists() {
         return identity(&certificate, &key);
     }

@@ -93,7 +93,11 @@ fn serve(given: &GivenFlags) -> anyhow::Result<ExitCode> {
             _ = terminate.recv() => ("terminated", 15_u8),
             _ = interrupt.recv() => ("interrupt", 2),
         };
-        log("info", &format!("received signal; shutting down: {name}"), &data);
+        log(
+            "info",
+            &format!("received signal; shutting down: {name}"),
+            &data,
+        );
         // The original sends the signal to itself in the end, which shells see as this code.
         Ok(ExitCode::from(128 + number))
     })
@@ -116,11 +120,15 @@ fn make_directory(given: &GivenFlags) -> anyhow::Result<PathBuf> {
 /// The address of a client URL.
 pub(super) fn address(url: &str) -> anyhow::Result<SocketAddr> {
     let rest = url.strip_prefix("http://").with_context(|| {
-        format!("{url:?} is not a URL that the stand-in for etcd serves; it must begin with http://")
+        format!(
+            "{url:?} is not a URL that the stand-in for etcd serves; it must begin with http://"
+        )
     })?;
     let host = rest.split('/').next().unwrap_or(rest);
     let mut found = host
         .to_socket_addrs()
         .with_context(|| format!("cannot find the address of {url}"))?;
-    found.next().with_context(|| format!("{url} has no address"))
+    found
+        .next()
+        .with_context(|| format!("{url} has no address"))
 }

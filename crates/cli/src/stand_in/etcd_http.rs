@@ -97,10 +97,7 @@ pub(super) async fn ask(address: SocketAddr) -> io::Result<Option<DataPlace>> {
     let request = format!("GET {DATA_PATH} HTTP/1.0\r\nHost: {address}\r\n\r\n");
     stream.write_all(request.as_bytes()).await?;
     let mut answer = Vec::new();
-    stream
-        .take(BYTES_LIMIT)
-        .read_to_end(&mut answer)
-        .await?;
+    stream.take(BYTES_LIMIT).read_to_end(&mut answer).await?;
     let answer = String::from_utf8_lossy(&answer);
     let Some((head, body)) = answer.split_once("\r\n\r\n") else {
         return Ok(None);

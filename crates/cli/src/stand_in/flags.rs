@@ -144,7 +144,9 @@ impl CommandLine {
         }
         match extra.is_empty() {
             true => Ok(Self::Run(given)),
-            false => Err(format!("{program:?} does not take any arguments, got {extra:?}")),
+            false => Err(format!(
+                "{program:?} does not take any arguments, got {extra:?}"
+            )),
         }
     }
 }
@@ -243,7 +245,8 @@ mod tests {
     use super::*;
 
     fn read(words: &[&str], dialect: Dialect) -> Result<CommandLine, String> {
-        let table = Flag::table("secure-port int used\nallow-privileged bool quiet\nv Level used\n");
+        let table =
+            Flag::table("secure-port int used\nallow-privileged bool quiet\nv Level used\n");
         let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
         CommandLine::read("kube-apiserver", &table, dialect, &words)
     }
@@ -260,7 +263,10 @@ mod tests {
         for words in [&["--secure-port=1"][..], &["--secure-port", "1"]] {
             assert_eq!(given(words).last("secure-port"), Some("1"));
         }
-        assert_eq!(given(&["--allow-privileged"]).last("allow-privileged"), Some("true"));
+        assert_eq!(
+            given(&["--allow-privileged"]).last("allow-privileged"),
+            Some("true")
+        );
         for words in [&["-v=2"][..], &["-v2"], &["-v", "2"], &["--v=2"]] {
             assert_eq!(given(words).last("v"), Some("2"));
         }
@@ -270,7 +276,10 @@ mod tests {
     fn mistakes_are_told_in_the_words_of_the_original() {
         let error = |words: &[&str]| read(words, Dialect::Pflag).unwrap_err();
         assert_eq!(error(&["--nonsense"]), "unknown flag: --nonsense");
-        assert_eq!(error(&["--secure-port"]), "flag needs an argument: --secure-port");
+        assert_eq!(
+            error(&["--secure-port"]),
+            "flag needs an argument: --secure-port"
+        );
         assert_eq!(
             error(&["--allow-privileged=maybe"]),
             "invalid argument \"maybe\" for \"--allow-privileged\" flag: strconv.ParseBool: \

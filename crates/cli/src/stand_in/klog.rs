@@ -36,7 +36,10 @@ impl KlogFormat {
 
     /// The line with which kube-apiserver ends when it cannot run.
     pub(super) fn failure(&self, error: &str) -> String {
-        format!("{} \"command failed\" err={error:?}", self.head('E', "run.go:72"))
+        format!(
+            "{} \"command failed\" err={error:?}",
+            self.head('E', "run.go:72")
+        )
     }
 }
 

@@ -9,9 +9,7 @@ use windlass_client::{DiscoveryClient, Patch, RestClient, RestOptions, Transport
 use windlass_controllers::catalog;
 use windlass_core::{Doc, Env};
 use windlass_faults::{FaultPlan, FaultRule};
-use windlass_server::{
-    Certificates, RunningControllers, Server, ServerOptions, User, kubeconfig,
-};
+use windlass_server::{Certificates, RunningControllers, Server, ServerOptions, User, kubeconfig};
 
 use super::{Arguments, objects};
 use crate::commands::{Manifest, read_manifests};
@@ -78,9 +76,13 @@ impl TestCluster {
         });
         let server = Server::open(options).await?;
         let certificates = certificates.await??;
-        let listening =
-            windlass_server::serve(server.clone(), ([127, 0, 0, 1], 0).into(), &certificates, &[])
-                .await?;
+        let listening = windlass_server::serve(
+            server.clone(),
+            ([127, 0, 0, 1], 0).into(),
+            &certificates,
+            &[],
+        )
+        .await?;
         let directory = Directory::make(&env)?;
         let url = format!("https://{}", listening.address());
         let text = kubeconfig(&url, &certificates, server.admin_token());
@@ -157,7 +159,9 @@ impl TestCluster {
         };
         for manifest in manifests {
             let object = &manifest.object;
-            let kind = object.gvk().context("apiVersion and kind must both be set")?;
+            let kind = object
+                .gvk()
+                .context("apiVersion and kind must both be set")?;
             let applied = async {
                 let resource = discovery.resource_of(&kind).await?;
                 let api = windlass_client::DynamicClient::new(self.client.clone())

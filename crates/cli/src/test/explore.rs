@@ -94,7 +94,10 @@ pub(super) async fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     });
     let broken = futures_util::future::join_all(runs).await;
     let broken = broken.into_iter().filter(|is_broken| *is_broken).count();
-    print(&format!("{} runs with a fault, {broken} broke\n", rules.len()));
+    print(&format!(
+        "{} runs with a fault, {broken} broke\n",
+        rules.len()
+    ));
     Ok(match broken {
         0 => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,
@@ -159,12 +162,7 @@ async fn one(
 }
 
 /// Prints a run that broke; true if it did.
-fn tell(
-    title: &str,
-    rule: &FaultRule,
-    run: anyhow::Result<Run>,
-    clean: Option<&[Doc]>,
-) -> bool {
+fn tell(title: &str, rule: &FaultRule, run: anyhow::Result<Run>, clean: Option<&[Doc]>) -> bool {
     let (why, output) = match run {
         Err(error) => (format!("could not run: {error:#}"), String::new()),
         Ok(run) if run.ended.is_timed_out => ("did not end".to_owned(), run.ended.output),

@@ -33,7 +33,10 @@ pub(super) async fn all(client: &RestClient) -> anyhow::Result<Vec<Doc>> {
 pub(super) fn since(first: &[Doc], now: &[Doc]) -> Vec<Doc> {
     let version = |object: &Doc| {
         let meta = object.meta();
-        (meta.uid_str().to_owned(), meta.resource_version().to_owned())
+        (
+            meta.uid_str().to_owned(),
+            meta.resource_version().to_owned(),
+        )
     };
     let first: BTreeSet<_> = first.iter().map(version).collect();
     let is_new = |object: &&Doc| {
@@ -79,5 +82,7 @@ pub(super) fn difference(clean: &[Doc], run: &[Doc]) -> Option<String> {
     }
     let other = run.iter().find(|object| !clean.contains(object))?;
     let text = String::from_utf8_lossy(&other.to_json()).into_owned();
-    Some(format!("left an object that is different without faults: {text}"))
+    Some(format!(
+        "left an object that is different without faults: {text}"
+    ))
 }

@@ -73,7 +73,9 @@ impl Program<'_> {
         let is_group = self.is_captured || !std::io::stdin().is_terminal();
         let mut child = self.spawn(is_group)?;
         let pid = child.id().and_then(|pid| i32::try_from(pid).ok());
-        let pid = pid.and_then(Pid::from_raw).context("the command has no process")?;
+        let pid = pid
+            .and_then(Pid::from_raw)
+            .context("the command has no process")?;
         let target = Target { pid, is_group };
         let started = Instant::now();
         let deadline = self.timeout.map(|timeout| started + timeout);

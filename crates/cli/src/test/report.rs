@@ -15,7 +15,9 @@ pub(super) async fn of(
 ) -> anyhow::Result<Doc> {
     let now = objects::all(&cluster.client).await?;
     let words = arguments.command.iter();
-    let command: Vec<Doc> = words.map(|word| word.to_string_lossy().as_ref().into()).collect();
+    let command: Vec<Doc> = words
+        .map(|word| word.to_string_lossy().as_ref().into())
+        .collect();
     let requests = cluster.plan.seen();
     let requests: Vec<Doc> = requests.iter().map(|request| request.describe()).collect();
     let changed = objects::since(&cluster.first_objects, &now);
@@ -36,9 +38,8 @@ pub(super) async fn of(
 
 /// The events, in few words each.
 fn events(objects: &[Doc]) -> Vec<Doc> {
-    let is_event = |object: &&Doc| {
-        object.str_at("/kind") == "Event" && object.str_at("/apiVersion") == "v1"
-    };
+    let is_event =
+        |object: &&Doc| object.str_at("/kind") == "Event" && object.str_at("/apiVersion") == "v1";
     let events = objects.iter().filter(is_event).map(|event| {
         doc!({
             "type": (event.str_at("/type")), "reason": (event.str_at("/reason")),

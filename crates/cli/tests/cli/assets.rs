@@ -51,7 +51,8 @@ impl Bench {
 
     /// Writes the files that envtest writes, and a kubeconfig with its client certificate.
     fn write_files(&self, port: u16) {
-        let certificates = Certificates::in_memory(&["127.0.0.1".to_owned()], &Env::seeded(7)).unwrap();
+        let certificates =
+            Certificates::in_memory(&["127.0.0.1".to_owned()], &Env::seeded(7)).unwrap();
         let write = |name: &str, text: &str| {
             std::fs::write(self.path("certs").join(name), text).unwrap();
         };
@@ -195,7 +196,9 @@ fn help_and_version_are_those_that_envtest_looks_at() {
     assert!(names_flag(&help, "etcd-servers") && !names_flag(&help, "insecure-port"));
     let help = bench.run("etcd", &["--help"]).succeed();
     assert!(names_flag(&help, "unsafe-no-fsync"));
-    bench.run("kube-apiserver", &["--version"]).expect("Kubernetes v1.36.4\n");
+    bench
+        .run("kube-apiserver", &["--version"])
+        .expect("Kubernetes v1.36.4\n");
     let version = bench.run("etcd", &["--version"]).succeed();
     assert!(version.starts_with("etcd Version: 3.6."), "{version}");
 }
@@ -216,7 +219,11 @@ fn flags_are_refused_in_the_words_of_the_originals() {
     assert!(refused.stderr.contains(text), "{}", refused.stderr);
     let refused = bench.run("etcd", &["--nonsense"]);
     assert_eq!(refused.code, 2);
-    assert!(refused.stderr.starts_with("flag provided but not defined: -nonsense\n"));
+    assert!(
+        refused
+            .stderr
+            .starts_with("flag provided but not defined: -nonsense\n")
+    );
 }
 
 #[tokio::test]
@@ -227,7 +234,11 @@ async fn the_pair_serves_restarts_with_its_objects_and_ends_at_once() {
     let etcd = bench.start_etcd(etcd_port);
     assert!(bench.path("etcd-data/member").is_dir());
     let server = bench.start_api_server(etcd_port, port);
-    assert!(bench.log().contains("the flag --feature-gates is accepted"), "{}", bench.log());
+    assert!(
+        bench.log().contains("the flag --feature-gates is accepted"),
+        "{}",
+        bench.log()
+    );
 
     let client = bench.client().await;
     let services = client.resource(SERVICES).namespaced("default");
@@ -237,7 +248,10 @@ async fn the_pair_serves_restarts_with_its_objects_and_ends_at_once() {
     let map = doc!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "kept" } });
     maps.create(&map, &WriteOptions::default()).await.unwrap();
     // A watch is open when it ends.
-    let watch = maps.watch(&windlass_client::WatchOptions::default()).await.unwrap();
+    let watch = maps
+        .watch(&windlass_client::WatchOptions::default())
+        .await
+        .unwrap();
     let (code, took) = server.terminate();
     assert_eq!(code, 0);
     assert!(took < Duration::from_secs(5), "it took {took:?} to end");
@@ -249,21 +263,35 @@ async fn the_pair_serves_restarts_with_its_objects_and_ends_at_once() {
     let refused = bench.run(
         "kube-apiserver",
         &[
-            "--etcd-servers", &format!("http://127.0.0.1:{etcd_port}"),
-            "--secure-port", &port.to_string(),
-            "--cert-dir", &certs,
-            "--service-account-issuer", "https://localhost",
-            "--service-account-key-file", &format!("{certs}/sa-signer.key"),
-            "--service-account-signing-key-file", &format!("{certs}/sa-signer.key"),
+            "--etcd-servers",
+            &format!("http://127.0.0.1:{etcd_port}"),
+            "--secure-port",
+            &port.to_string(),
+            "--cert-dir",
+            &certs,
+            "--service-account-issuer",
+            "https://localhost",
+            "--service-account-key-file",
+            &format!("{certs}/sa-signer.key"),
+            "--service-account-signing-key-file",
+            &format!("{certs}/sa-signer.key"),
             "--allow-privileged",
         ],
     );
     assert_eq!(refused.code, 1);
-    assert!(refused.stderr.contains("bind: address already in use"), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("bind: address already in use"),
+        "{}",
+        refused.stderr
+    );
     drop(squatter);
 
     let server = bench.start_api_server(etcd_port, port);
-    let again = bench.client().await.resource(CONFIG_MAPS).namespaced("default");
+    let again = bench
+        .client()
+        .await
+        .resource(CONFIG_MAPS)
+        .namespaced("default");
     assert_eq!(again.get("kept").await.unwrap().meta().name(), "kept");
     assert_eq!(server.terminate().0, 0);
     assert_eq!(etcd.terminate().0, 143);

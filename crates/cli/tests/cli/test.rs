@@ -29,9 +29,15 @@ fn a_command_finds_a_cluster_and_its_exit_code_is_returned() {
     );
     let outcome = run(&script(&[], &text));
     assert_eq!(outcome.code, 7, "{outcome:?}");
-    assert!(outcome.stdout.contains("namespace/default\n"), "{outcome:?}");
+    assert!(
+        outcome.stdout.contains("namespace/default\n"),
+        "{outcome:?}"
+    );
     assert!(outcome.stdout.ends_with("true\n"), "{outcome:?}");
-    let outcome = run(&script(&["--own-clusters"], "echo \"<$USE_EXISTING_CLUSTER>\""));
+    let outcome = run(&script(
+        &["--own-clusters"],
+        "echo \"<$USE_EXISTING_CLUSTER>\"",
+    ));
     assert!(outcome.succeed().contains("<>"));
 }
 
@@ -46,12 +52,17 @@ fn the_cluster_and_its_files_are_gone_in_the_end() {
 fn a_command_that_is_not_there_is_told() {
     let outcome = run(&["test", "--", "/nowhere/at/all"]);
     assert_eq!(outcome.code, 1);
-    assert!(outcome.stderr.starts_with("windlass: cannot run /nowhere/at/all"));
+    assert!(
+        outcome
+            .stderr
+            .starts_with("windlass: cannot run /nowhere/at/all")
+    );
 }
 
 #[test]
 fn signals_reach_the_command() {
-    let text = "trap 'echo ended; exit 9' TERM; echo ready; while :; do read _ <&3 || :; done 3</dev/null";
+    let text =
+        "trap 'echo ended; exit 9' TERM; echo ready; while :; do read _ <&3 || :; done 3</dev/null";
     let mut child = command(&script(&[], text))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -84,9 +95,8 @@ fn objects_are_applied_faults_meet_their_requests_and_the_report_tells() {
          schema: {openAPIV3Schema: {type: object}}}]}\n",
     )
     .unwrap();
-    let object = |name: &str| {
-        format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\n")
-    };
+    let object =
+        |name: &str| format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\n");
     std::fs::write(&map, object("first")).unwrap();
     std::fs::write(file("second.yaml"), object("second")).unwrap();
     let text = format!(
@@ -97,8 +107,14 @@ fn objects_are_applied_faults_meet_their_requests_and_the_report_tells() {
         file("second.yaml")
     );
     let flags = [
-        "--crds", &crd, "--apply", &map, "--report", &report,
-        "--fault", "status=500,verb=patch,resource=configmaps,name=second",
+        "--crds",
+        &crd,
+        "--apply",
+        &map,
+        "--report",
+        &report,
+        "--fault",
+        "status=500,verb=patch,resource=configmaps,name=second",
     ];
     let outcome = run(&script(&flags, &text));
     assert_eq!(outcome.code, 1, "{outcome:?}");
@@ -107,7 +123,9 @@ fn objects_are_applied_faults_meet_their_requests_and_the_report_tells() {
     let report = Doc::parse(&std::fs::read(&report).unwrap()).unwrap();
     assert_eq!(report.at("/exitCode").as_i64(), Some(1));
     let requests = report.at("/requests").items();
-    let met = requests.iter().filter(|request| request.str_at("/fault") == "status=500");
+    let met = requests
+        .iter()
+        .filter(|request| request.str_at("/fault") == "status=500");
     assert!(met.count() >= 1, "{}", report.to_json_pretty());
     assert!(report.at("/objects").items().is_empty());
 }
@@ -126,13 +144,25 @@ fn controllers_run_if_they_are_asked_for() {
         windlass()
     );
     let flags = [
-        "--controllers", "*", "--nodes", "1", "--apply", file.to_str().unwrap(),
-        "--report", path.to_str().unwrap(), "--timeout", "60",
+        "--controllers",
+        "*",
+        "--nodes",
+        "1",
+        "--apply",
+        file.to_str().unwrap(),
+        "--report",
+        path.to_str().unwrap(),
+        "--timeout",
+        "60",
     ];
     let outcome = run(&script(&flags, &text));
     assert_eq!(outcome.code, 0, "{outcome:?}");
     let report = Doc::parse(&std::fs::read(&path).unwrap()).unwrap();
-    assert!(!report.at("/why").items().is_empty(), "{}", report.to_json_pretty());
+    assert!(
+        !report.at("/why").items().is_empty(),
+        "{}",
+        report.to_json_pretty()
+    );
     assert!(!report.at("/events").items().is_empty());
 }
 
@@ -140,14 +170,21 @@ fn controllers_run_if_they_are_asked_for() {
 fn exploring_a_script_finds_the_fault_that_it_does_not_survive() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("map.yaml");
-    std::fs::write(&file, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one}\n").unwrap();
+    std::fs::write(
+        &file,
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one}\n",
+    )
+    .unwrap();
     let text = format!("{} apply -f {}", windlass(), file.display());
     let flags = ["--explore", "--explore-with", "status=409", "--jobs", "1"];
     let outcome = run(&script(&flags, &text));
     assert_eq!(outcome.code, 1, "{outcome:?}");
     let broken = "BROKEN by status=409 at patch configmaps in default #1: ended with exit code 1\n";
     assert!(outcome.stdout.contains(broken), "{outcome:?}");
-    assert!(outcome.stdout.ends_with("1 runs with a fault, 1 broke\n"), "{outcome:?}");
+    assert!(
+        outcome.stdout.ends_with("1 runs with a fault, 1 broke\n"),
+        "{outcome:?}"
+    );
 }
 
 /// True if Go is there; if it must be, its absence fails the test.
@@ -163,7 +200,9 @@ fn has_go() -> bool {
 }
 
 fn project(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/clients").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../tests/clients")
+        .join(name)
 }
 
 #[test]
@@ -174,7 +213,9 @@ fn exploring_a_go_controller_finds_the_duplicate_after_a_lost_answer() {
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("go-explore");
     let program = program.to_str().unwrap();
     let mut build = Command::new("go");
-    build.current_dir(project("go-explore")).args(["build", "-o", program]);
+    build
+        .current_dir(project("go-explore"))
+        .args(["build", "-o", program]);
     assert!(build.status().unwrap().success());
     let flags = ["test", "--explore", "--agent", "go-explore"];
     let careless = run(&[&flags[..], &["--", program]].concat());
@@ -194,7 +235,8 @@ fn an_envtest_project_in_go_passes_unmodified() {
     let directory = tempfile::tempdir().unwrap();
     run(&["assets", directory.path().to_str().unwrap()]).succeed();
     let mut test = Command::new("go");
-    test.current_dir(project("go-envtest")).args(["test", "-count=1", "./..."]);
+    test.current_dir(project("go-envtest"))
+        .args(["test", "-count=1", "./..."]);
     test.env("KUBEBUILDER_ASSETS", directory.path());
     test.env_remove("USE_EXISTING_CLUSTER");
     let output = test.output().unwrap();

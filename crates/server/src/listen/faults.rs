@@ -90,9 +90,7 @@ async fn carry_out(
             tokio::time::sleep(*delay).await;
             Ok(server.handle_request(request).await)
         }
-        FaultAction::Refuse { code, retry_after } => {
-            Ok(refusal(*code, *retry_after, described))
-        }
+        FaultAction::Refuse { code, retry_after } => Ok(refusal(*code, *retry_after, described)),
         FaultAction::CutWatch(events) => {
             let mut response = server.handle_request(request).await;
             response.extensions_mut().insert(CutAfter(*events));
