@@ -9,7 +9,9 @@ use windlass_client::{DiscoveryClient, Patch, RestClient, RestOptions, Transport
 use windlass_controllers::catalog;
 use windlass_core::{Doc, Env};
 use windlass_faults::{FaultPlan, FaultRule};
-use windlass_server::{Certificates, RunningControllers, Server, ServerOptions, User, kubeconfig};
+use windlass_server::{
+    Certificates, Listening, RunningControllers, Server, ServerOptions, User, kubeconfig,
+};
 
 use super::{Arguments, objects};
 use crate::commands::{Manifest, read_manifests};
@@ -62,27 +64,15 @@ impl TestCluster {
         rules: Vec<FaultRule>,
     ) -> anyhow::Result<Self> {
         let chosen = catalog::select_embedded(&arguments.controllers)?;
-        let env = Env::real();
-        let plan = FaultPlan::new(rules);
-        let mut options = ServerOptions::memory(env.clone());
-        options.admission = up::admission(&chosen);
-        if !chosen.is_empty() {
-            options.controllers = RunningControllers::of(chosen.iter().map(|entry| entry.name));
-        }
-        options.faults = Some(plan.clone());
+        let (env, plan) = (Env::real(), FaultPlan::new(rules));
         let certificates = tokio::task::spawn_blocking({
             let env = env.clone();
             move || Certificates::in_memory(&[], &env)
         });
-        let server = Server::open(options).await?;
+        let server = Server::open(options(&env, &chosen, &plan)).await?;
         let certificates = certificates.await??;
-        let listening = windlass_server::serve(
-            server.clone(),
-            ([127, 0, 0, 1], 0).into(),
-            &certificates,
-            &[],
-        )
-        .await?;
+        let address = ([127, 0, 0, 1], 0).into();
+        let listening = windlass_server::serve(server.clone(), address, &certificates, &[]).await?;
         let directory = Directory::make(&env)?;
         let url = format!("https://{}", listening.address());
         let text = kubeconfig(&url, &certificates, server.admin_token());
@@ -96,18 +86,8 @@ impl TestCluster {
                 Some(Controllers::start(&server, &env, &chosen, &settings)?)
             }
         };
-        let (stop, stopped) = oneshot::channel();
-        let maintained = server.clone();
-        let serving = tokio::spawn(async move {
-            let maintenance = tokio::spawn(async move { maintained.maintain().await });
-            let ended = async {
-                // The end of the sender is a sign as good as its word.
-                let _ = stopped.await;
-            };
-            listening.run(ended).await;
-            maintenance.abort();
-        });
         let transport = Transport::new(server.doc_service(User::admin()));
+        let (stop, serving) = serve_in_background(server, listening);
         let mut cluster = Self {
             client: RestClient::new(transport, RestOptions::default()),
             plan,
@@ -179,6 +159,34 @@ impl TestCluster {
         }
         Ok(())
     }
+}
+
+fn options(env: &Env, chosen: &[&catalog::Entry], plan: &FaultPlan) -> ServerOptions {
+    let mut options = ServerOptions::memory(env.clone());
+    options.admission = up::admission(chosen);
+    if !chosen.is_empty() {
+        options.controllers = RunningControllers::of(chosen.iter().map(|entry| entry.name));
+    }
+    options.faults = Some(plan.clone());
+    options
+}
+
+/// Answers requests until the sender is dropped.
+fn serve_in_background(
+    server: Server,
+    listening: Listening,
+) -> (oneshot::Sender<()>, JoinHandle<()>) {
+    let (stop, stopped) = oneshot::channel();
+    let serving = tokio::spawn(async move {
+        let maintenance = tokio::spawn(async move { server.maintain().await });
+        let ended = async {
+            // The end of the sender is a sign as good as its word.
+            let _ = stopped.await;
+        };
+        listening.run(ended).await;
+        maintenance.abort();
+    });
+    (stop, serving)
 }
 
 fn read(files: &[PathBuf]) -> anyhow::Result<Vec<Manifest>> {
