@@ -7,6 +7,7 @@ mod commands;
 mod common;
 mod data;
 mod errors;
+mod faults;
 #[cfg(unix)]
 mod terminal;
 mod test;
