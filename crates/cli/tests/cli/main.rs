@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 mod assets;
+mod clients;
 mod commands;
 mod common;
 mod data;

@@ -1,6 +1,6 @@
 //! `windlass test`: a cluster for one command, faults, and their exploration.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use windlass_core::Doc;
@@ -185,60 +185,4 @@ fn exploring_a_script_finds_the_fault_that_it_does_not_survive() {
         outcome.stdout.ends_with("1 runs with a fault, 1 broke\n"),
         "{outcome:?}"
     );
-}
-
-/// True if Go is there; if it must be, its absence fails the test.
-fn has_go() -> bool {
-    let is_there = Command::new("go").arg("version").output();
-    let is_there = is_there.is_ok_and(|output| output.status.success());
-    let is_required = std::env::var_os("WINDLASS_REQUIRE_CLIENTS").is_some();
-    assert!(is_there || !is_required, "go is missing");
-    if !is_there {
-        windlass_envtest::skip(&format_args!("go is missing"));
-    }
-    is_there
-}
-
-fn project(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../tests/clients")
-        .join(name)
-}
-
-#[test]
-fn exploring_a_go_controller_finds_the_duplicate_after_a_lost_answer() {
-    if !has_go() {
-        return;
-    }
-    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("go-explore");
-    let program = program.to_str().unwrap();
-    let mut build = Command::new("go");
-    build
-        .current_dir(project("go-explore"))
-        .args(["build", "-o", program]);
-    assert!(build.status().unwrap().success());
-    let flags = ["test", "--explore", "--agent", "go-explore"];
-    let careless = run(&[&flags[..], &["--", program]].concat());
-    assert_eq!(careless.code, 1, "{careless:?}");
-    let found = "BROKEN by lose at create configmaps in default #2: left 3 ConfigMap in default, 2 \
-                 without faults\n";
-    assert!(careless.stdout.contains(found), "{careless:?}");
-    let careful = run(&[&flags[..], &["--", program, "careful"]].concat());
-    assert_eq!(careful.code, 0, "{careful:?}");
-}
-
-#[test]
-fn an_envtest_project_in_go_passes_unmodified() {
-    if !has_go() {
-        return;
-    }
-    let directory = tempfile::tempdir().unwrap();
-    run(&["assets", directory.path().to_str().unwrap()]).succeed();
-    let mut test = Command::new("go");
-    test.current_dir(project("go-envtest"))
-        .args(["test", "-count=1", "./..."]);
-    test.env("KUBEBUILDER_ASSETS", directory.path());
-    test.env_remove("USE_EXISTING_CLUSTER");
-    let output = test.output().unwrap();
-    assert!(output.status.success(), "{output:?}");
 }
