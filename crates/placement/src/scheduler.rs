@@ -16,8 +16,11 @@
 //!
 //! What the scheduler itself does not know (claims of devices) attaches as a [`Plugin`].
 //!
-//! Deliberately absent: preemption, volumes, and the spreading that upstream adds to pods that do
-//! not ask for any.
+//! A pod that no node takes may [preempt](preemption) pods of lower priority: it is nominated for
+//! their node, and tried again when they are gone.
+//!
+//! Deliberately absent: the spreading that upstream adds to pods that do not ask for any, and pod
+//! groups, which are off by default in Kubernetes 1.36.
 
 mod bind;
 mod cycle;
@@ -28,8 +31,10 @@ mod hints;
 mod metrics;
 mod node_terms;
 mod nodes;
+mod nominations;
 mod plugin;
 mod pod_terms;
+mod preemption;
 mod queue;
 mod reasons;
 mod resources;

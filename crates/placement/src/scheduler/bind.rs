@@ -10,6 +10,7 @@ use windlass_runtime::EventType;
 use super::{
     cycle::{AttemptError, Cycles},
     metrics::Outcome,
+    preemption::Nominating,
     queue::Popped,
     run::Scheduler,
 };
@@ -36,7 +37,7 @@ impl Scheduler {
             Err(error) => {
                 let popped = self.undo(assignment).await;
                 let error = AttemptError::Broken(error);
-                if let Some(report) = self.settle(&popped, &error, began) {
+                if let Some(report) = self.settle(&popped, &error, &Nominating::Clear, began) {
                     self.report(report).await;
                 }
             }
@@ -57,6 +58,9 @@ impl Scheduler {
         }
         if !self.still_wants(&assignment.popped) {
             return Err(gone());
+        }
+        if !self.state.lock().begin_binding(&assignment.popped.uid) {
+            return Err("preempted by DefaultPreemption".to_owned());
         }
         let pod = &assignment.popped.pod;
         let meta = pod.meta();

@@ -8,11 +8,13 @@ use windlass_core::{Doc, Str};
 use super::{
     bind::Assignment,
     evaluate::SCORE_MAX,
+    nodes::Slot,
     plugin::{NodeView, PodCycle, Refusal},
+    preemption::Nominating,
     queue::Popped,
     reasons::{Diagnosis, Filter, Refused},
     run::{Scheduler, Writes},
-    state::Candidate,
+    state::{Candidate, Candidates},
 };
 
 /// Up to how many nodes all of them are asked. In larger clusters plug-ins are asked about the
@@ -72,10 +74,14 @@ impl Scheduler {
         let node = match chosen {
             Ok(node) => node,
             Err(mut error) => {
-                if let AttemptError::Unfit(diagnosis) = &mut error {
-                    self.make_room(&popped, &mut cycles, diagnosis).await;
-                }
-                return self.fail(&popped, &error, began, writes);
+                let nominating = match &mut error {
+                    AttemptError::Unfit(diagnosis) => {
+                        self.make_room(&popped, &mut cycles, diagnosis, writes)
+                            .await
+                    }
+                    AttemptError::NoNodes | AttemptError::Broken(_) => Nominating::Clear,
+                };
+                return self.fail(&popped, &error, &nominating, began, writes);
             }
         };
         let name = Str::new(node.name());
@@ -89,7 +95,9 @@ impl Scheduler {
             began,
         };
         match self.reserve(assignment, &node).await {
-            Err((popped, error)) => self.fail(&popped, &error, began, writes),
+            Err((popped, error)) => {
+                self.fail(&popped, &error, &Nominating::Clear, began, writes);
+            }
             Ok(assignment) => {
                 let scheduler = self.clone();
                 writes.spawn(async move { scheduler.bind(assignment).await });
@@ -110,14 +118,25 @@ impl Scheduler {
         }
         self.pre_filter(popped, nodes, cycles)?;
         let mut state = self.state.lock();
-        let found = state.candidates(&popped.pod, &popped.view, &self.namespaces);
+        let found = state.candidates(&popped.uid, &popped.pod, &popped.view, &self.namespaces);
         let found = found.map_err(|diagnosis| AttemptError::Unfit(Box::new(diagnosis)))?;
+        let nominated = state.nominated_slot(&popped.uid, &popped.pod);
+        let found = with_nominated_first(found, nominated.map(|(slot, _)| slot));
         if cycles.is_empty() {
-            let best = self.pick(&found.all);
+            let nominated = found.nominated();
+            let best = nominated.or_else(|| self.pick(&found.all));
             let node = best.and_then(|best| state.node(best.slot)).cloned();
             return node
                 .map(|node| NodeView { node })
                 .ok_or(AttemptError::NoNodes);
+        }
+        if let Some(nominated) = found.nominated()
+            && let Some(node) = state.node(nominated.slot).cloned()
+        {
+            let view = NodeView { node };
+            if self.filter(cycles, &view)?.is_none() {
+                return Ok(view);
+            }
         }
         let around = found.around;
         let ranked = self.ranked(found.all);
@@ -196,7 +215,7 @@ impl Scheduler {
             asked += 1;
             match self.filter(cycles, &view)? {
                 None => fitting.push((score, view)),
-                Some(refusal) => refusals.push(refusal),
+                Some(refusal) => refusals.push((Str::new(view.name()), refusal)),
             }
             if fitting.len() >= wanted {
                 break;
@@ -210,14 +229,14 @@ impl Scheduler {
         for refused in &offers.around {
             diagnosis.refused(refused);
         }
-        for (at, reason, is_unresolvable) in refusals {
-            diagnosis.refused_by_plugin(at, &reason, is_unresolvable);
+        for (node, (at, reason, is_unresolvable)) in refusals {
+            diagnosis.refused_by_plugin(&node, at, &reason, is_unresolvable);
         }
         Err(AttemptError::Unfit(Box::new(diagnosis)))
     }
 
     /// Why a node does not fit, and whether it would not even without other pods.
-    fn filter(
+    pub(super) fn filter(
         &self,
         cycles: &mut Cycles,
         view: &NodeView,
@@ -260,8 +279,14 @@ impl Scheduler {
         fitting.swap_remove(at.unwrap_or(0)).1
     }
 
-    /// Lets the plug-ins give up what blocks the pod, and says why no other pod has to leave.
-    async fn make_room(&self, popped: &Popped, cycles: &mut Cycles, diagnosis: &mut Diagnosis) {
+    /// Lets the plug-ins give up what blocks the pod, and lets pods of lower priority leave.
+    async fn make_room(
+        self: &Arc<Self>,
+        popped: &Popped,
+        cycles: &mut Cycles,
+        diagnosis: &mut Diagnosis,
+        writes: &mut Writes,
+    ) -> Nominating {
         for (at, plugin) in self.plugins.iter().enumerate() {
             let cycle = cycles.iter_mut().find(|(of, _)| *of == at);
             let message = match cycle {
@@ -270,7 +295,7 @@ impl Scheduler {
             };
             diagnosis.tried(message);
         }
-        diagnosis.without_preemption(popped.view.never_preempts);
+        self.preempt(popped, cycles, diagnosis, writes)
     }
 
     /// Lets the plug-ins take what the pod needs.
@@ -301,6 +326,16 @@ impl Scheduler {
         self.state.lock().queue.done(&popped.uid);
         self.warn(&popped.pod, &skipped(&popped.pod));
     }
+}
+
+/// The candidates, with the nominated node of the pod first if it is one of them.
+fn with_nominated_first(mut found: Candidates, nominated: Option<Slot>) -> Candidates {
+    let at = found.all.iter().position(|one| Some(one.slot) == nominated);
+    if let Some(at) = at {
+        found.all.swap(0, at);
+        found.is_nominated_first = true;
+    }
+    found
 }
 
 fn skipped(pod: &Doc) -> String {

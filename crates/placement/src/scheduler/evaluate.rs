@@ -103,7 +103,7 @@ fn evaluate(view: &SpecView, nodes: &Nodes, slot: Slot) -> Evaluation {
 }
 
 /// The first reason that keeps a pod off a node.
-fn refuse(view: &SpecView, info: &NodeInfo, node: &Doc) -> Option<Refused> {
+pub(super) fn refuse(view: &SpecView, info: &NodeInfo, node: &Doc) -> Option<Refused> {
     if view.demand.names_others(node) {
         return Some(Refused::unresolvable(
             Filter::NodeAffinity,

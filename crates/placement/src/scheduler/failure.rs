@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 use windlass_client::{Patch, WriteOptions};
-use windlass_core::{Doc, condition, doc};
+use windlass_core::{Doc, Object, condition, doc};
 use windlass_runtime::EventType;
 
 use super::{
     cycle::AttemptError,
     metrics::Outcome,
+    preemption::Nominating,
     queue::{Failure, Popped},
     run::{Scheduler, Writes},
 };
@@ -19,6 +20,7 @@ pub(super) struct Report {
     pod: Doc,
     reason: &'static str,
     message: String,
+    nominating: Nominating,
 }
 
 impl Scheduler {
@@ -27,10 +29,11 @@ impl Scheduler {
         self: &Arc<Self>,
         popped: &Popped,
         error: &AttemptError,
+        nominating: &Nominating,
         began: Instant,
         writes: &mut Writes,
     ) {
-        if let Some(report) = self.settle(popped, error, began) {
+        if let Some(report) = self.settle(popped, error, nominating, began) {
             let scheduler = self.clone();
             writes.spawn(async move { scheduler.report(report).await });
         }
@@ -41,6 +44,7 @@ impl Scheduler {
         &self,
         popped: &Popped,
         error: &AttemptError,
+        nominating: &Nominating,
         began: Instant,
     ) -> Option<Report> {
         let (failure, outcome, reason) = match error {
@@ -61,24 +65,24 @@ impl Scheduler {
             return None;
         };
         let still_waits = state.queue.failed(&popped.uid, failure, Instant::now());
+        if still_waits {
+            state.nominate(&popped.uid, &pod, &popped.view, nominating);
+        }
         drop(state);
         self.news.notify_one();
         still_waits.then(|| Report {
             pod,
             reason,
             message: error.message(),
+            nominating: nominating.clone(),
         })
     }
 
     /// Tells why a pod was not placed: an event, and a condition if it says something new.
     pub(super) async fn report(&self, report: Report) {
-        let Report {
-            pod,
-            reason,
-            message,
-        } = report;
-        self.warn(&pod, &message);
-        let Some(patch) = self.condition_patch(&pod, reason, &message) else {
+        let Report { pod, message, .. } = &report;
+        self.warn(pod, message);
+        let Some(patch) = self.status_patch(&report) else {
             return;
         };
         let meta = pod.meta();
@@ -97,26 +101,55 @@ impl Scheduler {
             .event(pod, EventType::Warning, "FailedScheduling", message);
     }
 
-    fn condition_patch(&self, pod: &Doc, reason: &str, message: &str) -> Option<Patch> {
+    /// The patch of the status of a pod that was not placed, if it says something new.
+    fn status_patch(&self, report: &Report) -> Option<Patch> {
+        let pod = &report.pod;
+        let nominated = match &report.nominating {
+            Nominating::Keep => None,
+            Nominating::Clear => Some(""),
+            Nominating::Node(node) => Some(node.as_str()),
+        };
+        let nominated = nominated.filter(|new| pod.str_at("/status/nominatedNodeName") != *new);
+        let nominated = nominated.map(|new| match new {
+            "" => Doc::NULL,
+            new => new.into(),
+        });
+        let condition = self.condition(report);
+        if nominated.is_none() && condition.is_none() {
+            return None;
+        }
+        let condition = condition.map(|new| ("conditions", Doc::from(vec![new])));
+        let nominated = nominated.map(|node| ("nominatedNodeName", node));
+        let status: Object = condition.into_iter().chain(nominated).collect();
+        Some(Patch::Strategic(doc!({
+            "metadata": { "uid": (pod.meta().uid_str()) }, "status": status,
+        })))
+    }
+
+    /// The condition of a pod that was not placed, if it says something new.
+    fn condition(&self, report: &Report) -> Option<Doc> {
+        let Report {
+            pod,
+            reason,
+            message,
+            ..
+        } = report;
         let old = condition(pod, "PodScheduled");
         let is_same_status = old.as_ref().is_some_and(|old| old.status == "False");
         if let Some(old) = &old
             && is_same_status
-            && old.reason == reason
-            && old.message == message
+            && old.reason == *reason
+            && old.message == *message
         {
             return None;
         }
         let since = old.filter(|_| is_same_status);
         let since = since.and_then(|old| old.last_transition_time);
         let since = since.unwrap_or_else(|| self.env.now());
-        Some(Patch::Strategic(doc!({
-            "metadata": { "uid": (pod.meta().uid_str()) },
-            "status": { "conditions": [{
-                "type": "PodScheduled", "status": "False", "reason": reason, "message": message,
-                "lastProbeTime": null, "lastTransitionTime": (since.to_string()),
-                "observedGeneration": (pod.meta().generation()),
-            }] },
-        })))
+        Some(doc!({
+            "type": "PodScheduled", "status": "False", "reason": (*reason), "message": message,
+            "lastProbeTime": null, "lastTransitionTime": (since.to_string()),
+            "observedGeneration": (pod.meta().generation()),
+        }))
     }
 }

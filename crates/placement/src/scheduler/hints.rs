@@ -18,6 +18,8 @@ use super::{
 pub(super) enum Gate {
     /// Its own scheduling gates.
     Own,
+    /// Other pods are being evicted for it.
+    Preemption,
     /// A plug-in.
     Plugin(usize),
 }
@@ -109,6 +111,7 @@ impl Hints {
         }
         match waiter.gate {
             Some(Gate::Own) => matches!(event, ClusterEvent::PodChanged { .. }),
+            Some(Gate::Preemption) => false,
             Some(Gate::Plugin(at)) => self.plugin_wakes(at, waiter.pod, event),
             None => {
                 let mut filters = waiter.rejectors.filters();

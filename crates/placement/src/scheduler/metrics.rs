@@ -29,6 +29,10 @@ struct Families {
     unschedulable: Family<PluginLabels, Gauge>,
     events: Gauge,
     evaluations: Counter,
+    preemptions: Counter,
+    victims: Histogram,
+    evictions: Family<EvictionLabels, Counter>,
+    eviction_seconds: Family<EvictionLabels, Histogram, fn() -> Histogram>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -50,6 +54,11 @@ struct TypeLabels {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct PluginLabels {
     plugin: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct EvictionLabels {
+    result: &'static str,
 }
 
 /// How an attempt ended.
@@ -84,8 +93,17 @@ impl Default for Families {
             unschedulable: Family::default(),
             events: Gauge::default(),
             evaluations: Counter::default(),
+            preemptions: Counter::default(),
+            victims: Histogram::new(victim_buckets()),
+            evictions: Family::default(),
+            eviction_seconds: Family::new_with_constructor(seconds),
         }
     }
+}
+
+/// Upper bounds of the number of victims: one, doubled six times.
+fn victim_buckets() -> impl Iterator<Item = f64> {
+    prometheus_client::metrics::histogram::exponential_buckets(1.0, 2.0, 7)
 }
 
 fn seconds() -> Histogram {
@@ -108,6 +126,10 @@ impl Metrics {
         registry.register("scheduler_unschedulable_pods", "The number of unschedulable pods broken down by plugin name", all.unschedulable.clone());
         registry.register("scheduler_inflight_events", "Number of events currently tracked in the scheduling queue", all.events.clone());
         registry.register("scheduler_node_evaluations", "Number of times a node was compared with a pod by a plug-in", all.evaluations.clone());
+        registry.register("scheduler_preemption_attempts", "Total preemption attempts in the cluster till now", all.preemptions.clone());
+        registry.register("scheduler_preemption_victims", "Number of selected preemption victims", all.victims.clone());
+        registry.register("scheduler_preemption_goroutines_execution", "Number of preemption goroutines executed", all.evictions.clone());
+        registry.register("scheduler_preemption_goroutines_duration_seconds", "Duration in seconds for running goroutines for the preemption", all.eviction_seconds.clone());
     }
 
     pub(super) fn attempted(&self, outcome: Outcome, profile: &str, took: Duration) {
@@ -131,6 +153,26 @@ impl Metrics {
 
     pub(super) fn asked_plugins(&self, nodes: usize) {
         self.0.evaluations.inc_by(nodes as u64);
+    }
+
+    /// Counts a search for victims.
+    pub(super) fn preemption_attempted(&self) {
+        self.0.preemptions.inc();
+    }
+
+    /// Counts the victims of a preemption.
+    pub(super) fn preempted(&self, victims: usize) {
+        let victims = u32::try_from(victims).unwrap_or(u32::MAX);
+        self.0.victims.observe(f64::from(victims));
+    }
+
+    /// Counts the end of an eviction.
+    pub(super) fn preemption_ended(&self, is_done: bool, took: Duration) {
+        let result = if is_done { "success" } else { "error" };
+        let labels = EvictionLabels { result };
+        self.0.evictions.get_or_create(&labels).inc();
+        let seconds = self.0.eviction_seconds.get_or_create(&labels);
+        seconds.observe(took.as_secs_f64());
     }
 
     pub(super) fn depths(&self, depths: Depths, events: usize) {

@@ -1,5 +1,7 @@
 //! The nodes with what is taken of them, and which of them have changed since when.
 
+mod trial;
+
 use std::{collections::VecDeque, sync::Arc};
 
 use hashbrown::HashMap;
@@ -11,11 +13,13 @@ use super::{
     taints::Taint,
 };
 
+pub(super) use trial::Trial;
+
 /// Changes that are remembered. Who has missed more looks at all nodes again.
 const CHANGES_LIMIT: usize = 8192;
 
 /// A node, and the pods on it as far as they matter to other pods.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct NodeInfo {
     pub(super) name: Str,
     /// `None` while pods say that they are here but there is no such node.
@@ -187,6 +191,12 @@ impl Nodes {
     pub(super) fn get(&self, slot: Slot) -> Option<(&NodeInfo, &Doc)> {
         let info = self.slots.get(slot)?.as_ref()?;
         Some((info, info.node.as_ref()?))
+    }
+
+    /// The slot of a node that exists.
+    pub(super) fn slot_named(&self, name: &str) -> Option<Slot> {
+        let slot = *self.by_name.get(name)?;
+        self.get(slot).map(|_| slot)
     }
 
     /// The nodes that exist.

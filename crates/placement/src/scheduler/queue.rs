@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use tokio::time::Instant;
 use windlass_core::{Doc, Key, Str};
 
@@ -76,6 +76,8 @@ pub(super) struct Queue {
     blamed: [usize; Rejectors::BITS],
     /// The pods of these two that depend on an object, by age.
     dependents: HashMap<Key, BTreeSet<u64>, foldhash::fast::RandomState>,
+    /// The pods for which others are being evicted. They are not tried meanwhile.
+    preempting: HashSet<Str, foldhash::fast::RandomState>,
     log: EventLog,
     next_order: u64,
     next_flush: Instant,
@@ -148,6 +150,7 @@ impl Queue {
             gated: BTreeMap::new(),
             blamed: [0; Rejectors::BITS],
             dependents: HashMap::default(),
+            preempting: HashSet::default(),
             log: EventLog::default(),
             next_order: 0,
             next_flush: now + FLUSH_INTERVAL,
@@ -219,12 +222,35 @@ impl Queue {
     /// Forgets a pod.
     pub(super) fn remove(&mut self, uid: &Str) {
         self.leave(uid);
+        self.preempting.remove(uid);
         self.pods.remove(uid);
     }
 
     /// Whether a pod waits or is being tried.
     pub(super) fn contains(&self, uid: &Str) -> bool {
         self.pods.contains_key(uid)
+    }
+
+    /// The pod of this UID that waits or is being tried.
+    pub(super) fn get(&self, uid: &Str) -> Option<&Doc> {
+        self.pods.get(uid).map(|waiting| &waiting.pod)
+    }
+
+    /// Keeps a pod from being tried while others are evicted for it.
+    pub(super) fn begin_preemption(&mut self, uid: &Str) {
+        self.preempting.insert(uid.clone());
+    }
+
+    /// The others are evicted, or could not be: then the pod is tried again without an event.
+    pub(super) fn end_preemption(&mut self, uid: &Str, is_done: bool, now: Instant) {
+        self.preempting.remove(uid);
+        let Some(waiting) = self.pods.get(uid) else {
+            return;
+        };
+        let was_held = waiting.gate == Some(Gate::Preemption);
+        if waiting.place == Place::Pool && (was_held || !is_done) {
+            self.requeue(uid, now);
+        }
     }
 
     /// The pod to try next.
@@ -376,7 +402,10 @@ impl Queue {
         let Some(waiting) = self.pods.get_mut(uid) else {
             return;
         };
-        let gate = self.hints.gate(&waiting.pod);
+        let gate = match self.preempting.contains(uid) {
+            true => Some(Gate::Preemption),
+            false => self.hints.gate(&waiting.pod),
+        };
         if gate.is_some() {
             return self.park(uid, gate);
         }
@@ -468,7 +497,7 @@ impl Queue {
 fn blame(waiting: &Waiting) -> Rejectors {
     match waiting.gate {
         None => waiting.rejectors,
-        Some(Gate::Own) => Rejectors::default(),
+        Some(Gate::Own | Gate::Preemption) => Rejectors::default(),
         Some(Gate::Plugin(at)) => {
             let mut blamed = Rejectors::default();
             blamed.add_plugin(at);

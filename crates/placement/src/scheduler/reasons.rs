@@ -121,6 +121,8 @@ pub(super) struct Diagnosis {
     general: Option<String>,
     /// What was tried to make room.
     attempts: Vec<String>,
+    /// The nodes that a plug-in has refused: the reason, and true if victims cannot help.
+    by_plugin: BTreeMap<Str, (Str, bool)>,
 }
 
 impl Diagnosis {
@@ -140,7 +142,15 @@ impl Diagnosis {
     }
 
     /// A plug-in has refused a node.
-    pub(super) fn refused_by_plugin(&mut self, plugin: usize, reason: &str, is_unresolvable: bool) {
+    pub(super) fn refused_by_plugin(
+        &mut self,
+        node: &str,
+        plugin: usize,
+        reason: &str,
+        is_unresolvable: bool,
+    ) {
+        let refusal = (Str::new(reason), is_unresolvable);
+        self.by_plugin.insert(Str::new(node), refusal);
         self.rejectors.add_plugin(plugin);
         self.resolvable += usize::from(!is_unresolvable);
         *self.reasons.entry(Str::new(reason)).or_default() += 1;
@@ -172,28 +182,44 @@ impl Diagnosis {
         }
     }
 
-    /// Says why no other pod is asked to leave.
-    pub(super) fn without_preemption(&mut self, never_preempts: bool) {
-        let message = if never_preempts {
-            "preemption: not eligible due to preemptionPolicy=Never.".to_owned()
-        } else {
-            let mut counts = BTreeMap::new();
-            let helpless = self.nodes - self.resolvable.min(self.nodes);
-            if helpless > 0 {
-                counts.insert(
-                    Str::new("Preemption is not helpful for scheduling"),
-                    helpless,
-                );
-            }
-            if self.resolvable > 0 {
-                counts.insert(
-                    Str::new("No preemption victims found for incoming pod"),
-                    self.resolvable,
-                );
-            }
-            format!("preemption: {}", histogram(self.nodes, &counts))
-        };
+    /// The nodes that a plug-in has refused.
+    pub(super) fn plugin_refusals(&self) -> BTreeMap<Str, (Str, bool)> {
+        self.by_plugin.clone()
+    }
+
+    /// Returns true if the pod was refused before any node was looked at.
+    pub(super) fn is_general(&self) -> bool {
+        self.general.is_some()
+    }
+
+    /// Preemption makes room: nothing is said of other attempts.
+    pub(super) fn preempted(&mut self) {
+        self.attempts.clear();
+    }
+
+    /// Says why preemption is no help, with the reasons of the nodes that were worth a dry run.
+    pub(super) fn preemption_failed(
+        &mut self,
+        potential: usize,
+        mut reasons: BTreeMap<Str, usize>,
+    ) {
+        let helpless = self.nodes - potential.min(self.nodes);
+        if helpless > 0 {
+            let reason = Str::new("Preemption is not helpful for scheduling");
+            reasons.insert(reason, helpless);
+        }
+        let message = format!("preemption: {}", histogram(self.nodes, &reasons));
         self.attempts.push(message);
+    }
+
+    /// Says why preemption is no help to a pod that was refused before any node was looked at.
+    pub(super) fn without_preemption(&mut self) {
+        let mut reasons = BTreeMap::new();
+        if self.resolvable > 0 {
+            let reason = Str::new("No preemption victims found for incoming pod");
+            reasons.insert(reason, self.resolvable);
+        }
+        self.preemption_failed(self.resolvable, reasons);
     }
 
     /// The whole, for the condition and the event.

@@ -22,6 +22,7 @@ use super::{
 
 pub(super) const PODS: Gvr = Gvr::constant("", "v1", "pods");
 pub(super) const NODES: Gvr = Gvr::constant("", "v1", "nodes");
+const BUDGETS: Gvr = Gvr::constant("policy", "v1", "poddisruptionbudgets");
 const NAMESPACES: Gvr = Gvr::constant("", "v1", "namespaces");
 
 /// Bindings and reports that are under way at once. Beyond that pods wait in the queue.
@@ -43,6 +44,8 @@ pub(super) struct Scheduler {
     pub(super) pods: DynamicApi,
     pub(super) lister: Lister,
     pub(super) namespaces: NamespaceLabels,
+    /// The PodDisruptionBudgets.
+    pub(super) budgets: Lister,
     pub(super) recorder: EventRecorder,
     pub(super) env: Env,
     pub(super) metrics: Metrics,
@@ -81,6 +84,7 @@ impl Scheduler {
             pods: DynamicClient::new(manager.client().clone()).resource(PODS),
             lister: factory.dynamic(PODS).lister(),
             namespaces: NamespaceLabels(factory.dynamic(NAMESPACES).lister()),
+            budgets: factory.dynamic(BUDGETS).lister(),
             recorder: manager.recorder(&name),
             name,
             env: manager.env().clone(),

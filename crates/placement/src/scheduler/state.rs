@@ -1,6 +1,6 @@
 //! What the scheduler knows: the nodes, the pods on them, and the pods that wait.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use hashbrown::HashMap;
 use tokio::time::Instant;
@@ -10,8 +10,10 @@ use super::{
     evaluate::{Evaluation, Evaluations, Fit, Scale},
     hints::Hints,
     nodes::{Nodes, Placed, Slot, is_like},
+    nominations::{Nomination, Nominations},
     plugin::ClusterEvent,
     pod_terms::Namespaces,
+    preemption::Nominating,
     queue::Queue,
     reasons::{Diagnosis, Refused},
     spec::{SpecView, Specs},
@@ -25,23 +27,42 @@ use crate::pod::is_pod_terminal;
 pub(super) struct State {
     pub(super) queue: Queue,
     specs: Specs,
-    nodes: Nodes,
-    evaluations: Evaluations,
+    pub(super) nodes: Nodes,
+    pub(super) evaluations: Evaluations,
+    pub(super) nominations: Nominations,
     /// The pods on nodes, by UID; bounded by the pods of the cluster.
     placed: HashMap<Str, Home, foldhash::fast::RandomState>,
+    /// Their UIDs by node, for preemption.
+    by_node: HashMap<Str, BTreeSet<Str>, foldhash::fast::RandomState>,
     /// How many of them were not seen there yet.
     assumed: usize,
     scheduler_name: String,
 }
 
+/// The nominated node of a pod.
+const NOMINATED: &str = "/status/nominatedNodeName";
+
 /// Where a pod is.
 #[derive(Debug)]
-struct Home {
+pub(super) struct Home {
     node: Str,
-    pod: Doc,
-    placed: Placed,
-    /// Whether this scheduler put it there and has not seen it there yet.
+    pub(super) pod: Doc,
+    pub(super) placed: Placed,
+    /// True if this scheduler put it there and has not seen it there yet.
     is_assumed: bool,
+    /// The way of an assumed pod to its node.
+    binding: Binding,
+}
+
+/// How far the binding of an assumed pod has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Binding {
+    /// It is being prepared and can still be given up.
+    Prepared,
+    /// A preemption has given it up.
+    Rejected,
+    /// It is written.
+    Written,
 }
 
 /// A node that takes a pod.
@@ -57,6 +78,15 @@ pub(super) struct Candidates {
     pub(super) all: Vec<Candidate>,
     /// What keeps the pod off nodes that would take it by themselves.
     pub(super) around: Vec<Refused>,
+    /// True if the first one is the nominated node of the pod, which gets it before all others.
+    pub(super) is_nominated_first: bool,
+}
+
+impl Candidates {
+    /// The nominated node of the pod, if it takes it.
+    pub(super) fn nominated(&self) -> Option<&Candidate> {
+        self.all.first().filter(|_| self.is_nominated_first)
+    }
 }
 
 impl State {
@@ -66,7 +96,9 @@ impl State {
             specs: Specs::default(),
             nodes: Nodes::default(),
             evaluations: Evaluations::default(),
+            nominations: Nominations::default(),
             placed: HashMap::default(),
+            by_node: HashMap::default(),
             assumed: 0,
             scheduler_name,
         }
@@ -92,12 +124,129 @@ impl State {
         let is_bound = self.placed.contains_key(uid) && !self.queue.contains(uid);
         if is_ours && !is_bound {
             let view = self.specs.view(pod);
+            self.nomination_seen(uid, pod, &view, now);
             self.queue.set(uid, pod, &view, now);
+        }
+    }
+
+    /// Takes over `status.nominatedNodeName` of a pod that waits. While it says nothing, a
+    /// nomination that was not written yet stays.
+    fn nomination_seen(&mut self, uid: &Str, pod: &Doc, view: &Arc<SpecView>, now: Instant) {
+        let new = pod.str_at(NOMINATED);
+        let old = self.queue.get(uid).map_or("", |old| old.str_at(NOMINATED));
+        let kept = match (old, new) {
+            ("", "") => self.nominations.node_of(uid).cloned(),
+            (_, "") => None,
+            (_, new) => Some(Str::new(new)),
+        };
+        let is_left = !old.is_empty() && old != new;
+        match kept {
+            Some(node) => self.set_nomination(uid, pod, view, node),
+            None => {
+                self.nominations.remove(uid);
+            }
+        }
+        if is_left {
+            // The node is free for others, as if the pod had left it.
+            let event = ClusterEvent::AssignedPodDeleted(pod.clone());
+            self.queue.wake(&event, now);
+        }
+    }
+
+    fn set_nomination(&mut self, uid: &Str, pod: &Doc, view: &Arc<SpecView>, node: Str) {
+        let placed = Placed::of(pod, view.clone());
+        let pod = pod.clone();
+        let nomination = Nomination { node, pod, placed };
+        self.nominations.set(uid, nomination);
+    }
+
+    /// Changes the nominated node of a pod that was tried.
+    pub(super) fn nominate(
+        &mut self,
+        uid: &Str,
+        pod: &Doc,
+        view: &Arc<SpecView>,
+        nominating: &Nominating,
+    ) {
+        match nominating {
+            Nominating::Keep => {}
+            Nominating::Clear => {
+                self.nominations.remove(uid);
+            }
+            Nominating::Node(node) => self.set_nomination(uid, pod, view, node.clone()),
+        }
+    }
+
+    /// The slot and the name of the node that is kept for a pod, if it exists.
+    pub(super) fn nominated_slot(&self, uid: &Str, pod: &Doc) -> Option<(Slot, Str)> {
+        let written = pod.at(NOMINATED).shared_str();
+        let written = written.filter(|name| !name.is_empty());
+        let name = self.nominations.node_of(uid).cloned().or(written)?;
+        Some((self.nodes.slot_named(&name)?, name))
+    }
+
+    /// Takes the nominations for a node back that have a lower priority, and returns their pods.
+    pub(super) fn outranked(&mut self, node: &str, priority: i32) -> Vec<Doc> {
+        let all = self.nominations.at(node);
+        let below = all.filter(|(_, one)| one.placed.view.priority < priority);
+        let below: Vec<(Str, Doc)> = below
+            .map(|(uid, one)| (uid.clone(), one.pod.clone()))
+            .collect();
+        let removed = below.into_iter().map(|(uid, pod)| {
+            self.nominations.remove(&uid);
+            pod
+        });
+        removed.collect()
+    }
+
+    /// The pods on a node, by UID.
+    pub(super) fn homes_on(&self, node: &str) -> impl Iterator<Item = (&Str, &Home)> {
+        let uids = self.by_node.get(node).into_iter().flatten();
+        uids.filter_map(|uid| Some((uid, self.placed.get(uid)?)))
+    }
+
+    /// Gives up the binding of a pod that is not written yet. Returns false if it is too late.
+    pub(super) fn reject(&mut self, uid: &Str) -> bool {
+        let home = self.placed.get_mut(uid).filter(|home| home.is_assumed);
+        let Some(home) = home.filter(|home| home.binding != Binding::Written) else {
+            return false;
+        };
+        home.binding = Binding::Rejected;
+        true
+    }
+
+    /// Begins to write the binding of a pod. Returns false if it was given up.
+    pub(super) fn begin_binding(&mut self, uid: &Str) -> bool {
+        match self.placed.get_mut(uid) {
+            Some(home) if home.binding == Binding::Rejected => false,
+            Some(home) => {
+                home.binding = Binding::Written;
+                true
+            }
+            None => true,
+        }
+    }
+
+    fn house(&mut self, uid: Str, home: Home) {
+        self.nodes.add_pod(&home.node, &home.placed);
+        let on_node = self.by_node.entry(home.node.clone()).or_default();
+        on_node.insert(uid.clone());
+        self.placed.insert(uid, home);
+    }
+
+    fn leave_node(&mut self, uid: &Str, node: &Str, placed: &Placed) {
+        self.nodes.remove_pod(node, placed);
+        if let Some(on_node) = self.by_node.get_mut(node) {
+            on_node.remove(uid);
+            if on_node.is_empty() {
+                self.by_node.remove(node);
+            }
         }
     }
 
     fn pod_assigned(&mut self, uid: Str, pod: &Doc, node: Str, now: Instant) {
         self.queue.remove(&uid);
+        self.nominations.remove(&uid);
         let known = self.placed.get(&uid);
         // Most changes of a pod on a node are of its status.
         let known = known.filter(|home| home.pod.at("/spec") == pod.at("/spec"));
@@ -120,19 +269,19 @@ impl State {
                     return;
                 }
                 let (from, what) = (home.node.clone(), home.placed.clone());
-                self.nodes.remove_pod(&from, &what);
+                self.leave_node(&uid, &from, &what);
                 let new = pod.clone();
                 Some(ClusterEvent::AssignedPodChanged { old, new })
             }
         };
-        self.nodes.add_pod(&node, &placed);
         let home = Home {
             node,
             pod: pod.clone(),
             placed,
             is_assumed: false,
+            binding: Binding::Written,
         };
-        self.placed.insert(uid, home);
+        self.house(uid, home);
         if let Some(event) = event {
             self.queue.wake(&event, now);
         }
@@ -141,7 +290,8 @@ impl State {
     /// A pod is gone, or has ended.
     pub(super) fn pod_gone(&mut self, uid: &Str, now: Instant) {
         self.queue.remove(uid);
-        if let Some(pod) = self.unplace(uid) {
+        let nominated = self.nominations.remove(uid).map(|nomination| nomination.pod);
+        if let Some(pod) = self.unplace(uid).or(nominated) {
             self.queue.wake(&ClusterEvent::AssignedPodDeleted(pod), now);
         }
     }
@@ -149,7 +299,7 @@ impl State {
     fn unplace(&mut self, uid: &Str) -> Option<Doc> {
         let home = self.placed.remove(uid)?;
         self.assumed -= usize::from(home.is_assumed);
-        self.nodes.remove_pod(&home.node, &home.placed);
+        self.leave_node(uid, &home.node, &home.placed);
         Some(home.pod)
     }
 
@@ -180,16 +330,16 @@ impl State {
         if self.placed.contains_key(uid) || !self.queue.contains(uid) {
             return;
         }
-        let placed = Placed::of(pod, view.clone());
-        self.nodes.add_pod(node, &placed);
         self.assumed += 1;
+        self.nominations.remove(uid);
         let home = Home {
             node: node.clone(),
             pod: pod.clone(),
-            placed,
+            placed: Placed::of(pod, view.clone()),
             is_assumed: true,
+            binding: Binding::Prepared,
         };
-        self.placed.insert(uid.clone(), home);
+        self.house(uid.clone(), home);
     }
 
     /// A pod is not on the node after all on which it was taken to be.
@@ -215,27 +365,53 @@ impl State {
         self.nodes.get(slot).map(|(_, node)| node)
     }
 
+    /// The nodes that would take a pod if they were not kept for others, by slot.
+    fn kept_for_others(
+        &mut self,
+        uid: &Str,
+        placed: &Placed,
+        namespaces: &dyn Namespaces,
+    ) -> Vec<(Slot, Refused)> {
+        let mut refused = Vec::new();
+        for node in self.nominations.nodes() {
+            let priority = placed.view.priority;
+            let nominated = self.nominations.ahead_of(&node, uid, priority);
+            let Some(slot) = self.nodes.slot_named(&node).filter(|_| !nominated.is_empty()) else {
+                continue;
+            };
+            let found = self.nodes.trial(slot).refuse(placed, &nominated, namespaces);
+            refused.extend(found.map(|found| (slot, found)));
+        }
+        refused
+    }
+
     /// The nodes that take a pod, with their scores; or why none does.
     pub(super) fn candidates(
         &mut self,
+        uid: &Str,
         pod: &Doc,
         view: &Arc<SpecView>,
         namespaces: &dyn Namespaces,
     ) -> Result<Candidates, Diagnosis> {
+        let placed = Placed::of(pod, view.clone());
+        let kept = self.kept_for_others(uid, &placed, namespaces);
+        let is_kept = |slot: Slot| kept.iter().any(|(other, _)| *other == slot);
         let evaluations = self.evaluations.of(view, &self.nodes);
         let found = evaluations.iter().enumerate();
         let fitting: Vec<(Slot, &Fit)> = found
             .filter_map(|(slot, found)| match found {
-                Evaluation::Fits(fit) => Some((slot, fit)),
-                Evaluation::Absent | Evaluation::Refused(_) => None,
+                Evaluation::Fits(fit) if !is_kept(slot) => Some((slot, fit)),
+                Evaluation::Absent | Evaluation::Refused(_) | Evaluation::Fits(_) => None,
             })
             .collect();
-        let placed = Placed::of(pod, view.clone());
         let around = Surroundings::look(&placed, &self.nodes, namespaces);
-        let candidates = match around {
+        let mut candidates = match around {
             None => scored(&fitting, None),
             Some(around) => narrow(&self.nodes, &fitting, &around),
         };
+        let fits_alone = |slot: Slot| matches!(evaluations.get(slot), Some(Evaluation::Fits(_)));
+        let kept = kept.into_iter().filter(|(slot, _)| fits_alone(*slot));
+        candidates.around.extend(kept.map(|(_, refused)| refused));
         if !candidates.all.is_empty() {
             return Ok(candidates);
         }
@@ -286,7 +462,7 @@ fn scored(fitting: &[(Slot, &Fit)], extra: Option<&[i64]>) -> Candidates {
         });
     Candidates {
         all: candidates.collect(),
-        around: Vec::new(),
+        ..Candidates::default()
     }
 }
 
