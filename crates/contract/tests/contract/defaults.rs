@@ -292,6 +292,13 @@ async fn job_selector_and_labels(t: &Scope) {
     assert_eq!(made.at("/metadata/labels"), &labels);
     let selector = doc!({ "matchLabels": { "batch.kubernetes.io/controller-uid": uid } });
     assert_eq!(made.at("/spec/selector"), &selector);
+    let rule = doc!({ "action": "Ignore", "onPodConditions": [{ "type": "DisruptionTarget" }] });
+    let policy = doc!({ "rules": [rule] });
+    let patient = job("b").set("/spec/podFailurePolicy", policy);
+    let patient = patient.set("/spec/template/spec/restartPolicy", "Never");
+    let made = t.made("jobs", &patient).await;
+    let pattern = made.at("/spec/podFailurePolicy/rules/0/onPodConditions/0");
+    assert_eq!(pattern, &doc!({ "type": "DisruptionTarget", "status": "True" }));
 }
 
 async fn cron_job_spec(t: &Scope) {

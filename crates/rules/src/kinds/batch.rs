@@ -41,7 +41,19 @@ fn default_job_spec(spec: &mut Fields) {
     };
     spec.default("podReplacementPolicy", policy);
     spec.default("manualSelector", false);
+    spec.inside("podFailurePolicy", |policy| edit(policy, default_failure_policy));
     pod_spec::default_template(spec);
+}
+
+/// A pattern of a pod's condition means one that is true.
+fn default_failure_policy(policy: &mut Fields) {
+    policy.each("rules", |rule| {
+        edit(rule, |rule| {
+            rule.each("onPodConditions", |pattern| {
+                edit(pattern, |pattern| pattern.default("status", "True"))
+            });
+        })
+    });
 }
 
 impl Hooks for Jobs {
