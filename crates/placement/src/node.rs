@@ -12,7 +12,16 @@
 //! | [`EXIT_CODE`] | the code they exit with, 0 unless said otherwise |
 //! | [`CRASH`] | `"true"`: they exit at once, with code 1 |
 //! | [`STOP_AFTER`] | how long they take to stop when the pod is deleted |
-//! | [`NEVER_START`] | a reason, such as `ImagePullBackOff`, for which they never start |
+//! | [`NEVER_START`] | a reason, such as `CreateContainerConfigError`, for which they never start |
+//! | [`PULL_ERROR`] | the message of a pull that always fails |
+//! | [`FAIL_PROBE`] | the probes that fail: `readiness`, `liveness`, `startup` |
+//! | [`FAIL_PROBE_AFTER`] | how long they succeed before |
+//! | [`RESIZE_AFTER`] | how long an in-place resize takes |
+//! | [`LOG`] | what `kubectl logs` prints |
+//!
+//! They are about the containers of `spec.containers`. With a dot and the name of a container at the
+//! end, such as `windlass.dev/exit-code.setup`, most are about that one, whichever it is. One that
+//! cannot be read is not used, and an event of reason `InvalidAnnotation` says so.
 //!
 //! Containers of a pod with `restartPolicy: Never` or `OnFailure` have work to finish: without an
 //! annotation they exit by themselves, with code 0, after [`Options::exit_after`]. A Job completes
@@ -24,7 +33,9 @@
 mod agent;
 mod behaviour;
 mod container;
+mod image;
 mod register;
+mod resize;
 mod run;
 mod status;
 
@@ -34,7 +45,8 @@ use windlass_core::Doc;
 use windlass_runtime::Manager;
 
 pub use behaviour::{
-    CRASH, EXIT_AFTER, EXIT_CODE, NEVER, NEVER_START, READY_AFTER, START_AFTER, STOP_AFTER,
+    CRASH, EXIT_AFTER, EXIT_CODE, FAIL_PROBE, FAIL_PROBE_AFTER, LOG, NEVER, NEVER_START, PULL_ERROR,
+    READY_AFTER, RESIZE_AFTER, START_AFTER, STOP_AFTER,
 };
 
 use agent::Agent;

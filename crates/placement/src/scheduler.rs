@@ -52,6 +52,7 @@ pub use plugin::{
     ClusterEvent, NodeView, Plugin, PluginFuture, PodCycle, Reach, Refusal, Verdict, Waker,
 };
 
+pub(crate) use resources::{Resources, requests_of};
 use run::Scheduler;
 
 /// The name of the controller.

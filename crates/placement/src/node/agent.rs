@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use tokio::{task::JoinSet, time::Instant};
 use windlass_cache::{Deleted, Handler, Lister, Obj};
 use windlass_client::{DeleteOptions, DynamicApi, DynamicClient, Error, WriteOptions};
-use windlass_core::{Doc, Env, Gvr, Key};
+use windlass_core::{Doc, Env, Gvr, Key, Selector};
 use windlass_queue::WorkQueue;
 use windlass_runtime::{EventRecorder, EventType, Manager, Result, Shutdown};
 
@@ -16,10 +16,12 @@ use self::memory::{Known, Memory, Rest};
 use super::{
     NAME, Options,
     behaviour::Behaviour,
-    register::{LEASES, NODES, leases_of},
-    run::{Stage, Step},
+    register::{LEASES, NODES, leases_of, resources},
+    resize::ResizeVerdict,
+    run::Step,
     status::{Addresses, with_status},
 };
+use crate::scheduler::{Resources, requests_of};
 
 const PODS: Gvr = Gvr::constant("", "v1", "pods");
 
@@ -153,7 +155,13 @@ impl Agent {
     async fn step(&self, known: &mut Known) -> Result<Rest, Error> {
         let (now, wall) = (Instant::now(), self.env.now());
         let does = Behaviour::of(&known.pod, &self.options);
-        match known.run.advance(&known.pod, &does, now, wall) {
+        self.tell_problems(known, &does);
+        let judge = || self.judge_resize(&known.pod);
+        let run = &mut known.run;
+        run.settle_resize(&known.pod, does.resize_after, (now, wall), judge);
+        let step = run.advance(&known.pod, &does, now, wall);
+        self.tell_notes(known);
+        match step {
             Step::Show(after) => {
                 let is_fresh = self.show(known, &does).await?;
                 Ok(match after {
@@ -165,7 +173,7 @@ impl Agent {
             }
             Step::Prepare => match self.prepare(&known.pod) {
                 Ok(()) => {
-                    known.run.start(&does, now, wall);
+                    known.run.has_prepared();
                     Ok(Rest::None)
                 }
                 Err(message) => {
@@ -189,7 +197,8 @@ impl Agent {
         if crate::pod::is_pod_terminal(&known.pod) {
             return Ok(true);
         }
-        let shown = with_status(&known.pod, &known.run, does, &addresses, self.env.now());
+        let times = (Instant::now(), self.env.now());
+        let shown = with_status(&known.pod, &known.run, does, &addresses, times);
         if shown == known.pod {
             return Ok(true);
         }
@@ -215,10 +224,66 @@ impl Agent {
             }
             Err(error) => return Err(error),
         }
-        if matches!(known.run.stage, Stage::Ended(_)) {
+        if known.run.ended.is_some() {
             self.unprepare(&known.pod);
         }
         Ok(true)
+    }
+
+    /// Tells which annotations of a pod could not be used, once for each set of annotations.
+    fn tell_problems(&self, known: &mut Known, does: &Behaviour) {
+        let annotations = known.pod.at("/metadata/annotations");
+        if does.problems.is_empty() || known.told == *annotations {
+            return;
+        }
+        known.told = annotations.clone();
+        for problem in &does.problems {
+            let reason = "InvalidAnnotation";
+            self.recorder
+                .event(&known.pod, EventType::Warning, reason, problem);
+        }
+    }
+
+    /// Tells what has happened to the containers of a pod.
+    fn tell_notes(&self, known: &mut Known) {
+        for note in known.run.notes.drain(..) {
+            self.recorder
+                .event(&known.pod, EventType::Warning, note.reason, &note.message);
+        }
+    }
+
+    /// Compares the resources that a pod asks for with what its node has, and with what the other
+    /// pods there have.
+    fn judge_resize(&self, pod: &Doc) -> ResizeVerdict {
+        let node = pod.str_at("/spec/nodeName");
+        let wanted = requests_of(pod.at("/spec"));
+        let has = Resources::of(&resources(&self.options.capacity));
+        let mut used = Resources::default();
+        for other in self.lister.list(&Selector::everything()) {
+            let is_other = other.doc().str_at("/spec/nodeName") == node
+                && other.meta().uid_str() != pod.meta().uid_str()
+                && !crate::pod::is_pod_terminal(other.doc());
+            if is_other {
+                used.add(&requests_of(other.doc().at("/spec")));
+            }
+        }
+        for (name, wanted, has, used) in [
+            ("cpu", wanted.cpu_milli, has.cpu_milli, used.cpu_milli),
+            ("memory", wanted.memory, has.memory, used.memory),
+        ] {
+            if wanted > has {
+                return ResizeVerdict::Infeasible(format!(
+                    "Node didn't have enough capacity: {name}, requested: {wanted}, capacity: {has}"
+                ));
+            }
+            if used.saturating_add(wanted) > has {
+                return ResizeVerdict::Deferred(format!(
+                    "Node didn't have enough resource: {name}, requested: {wanted}, used: {used}, \
+                     capacity: {has}"
+                ));
+            }
+        }
+        ResizeVerdict::Fits
     }
 
     fn addresses(&self, known: &Known) -> Addresses {

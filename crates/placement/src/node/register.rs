@@ -237,7 +237,7 @@ fn with_renewal(lease: &Doc, now: MicroTime) -> Doc {
     renewed.unwrap_or_else(|_| lease.clone())
 }
 
-fn resources(capacity: &Capacity) -> Doc {
+pub(super) fn resources(capacity: &Capacity) -> Doc {
     let mut all = vec![
         ("cpu", Doc::from(&capacity.cpu)),
         ("memory", (&capacity.memory).into()),

@@ -1,74 +1,84 @@
 //! The life of one pretend pod, as a state machine without a clock of its own.
 
+mod container;
+mod restart;
+mod stop;
+
 use std::time::Duration;
 
 use tokio::time::Instant;
 use windlass_core::{Doc, Time};
 
-use super::behaviour::Behaviour;
+pub(super) use container::{ContainerRun, ContainerState, PastRun, Sort, status_of};
+pub(super) use restart::may_restart_all;
+
+use super::{
+    behaviour::{Behaviour, ContainerBehaviour},
+    image::ImageProblem,
+    resize::Resize,
+};
 use crate::pod::is_pod_terminal;
+use container::reason_of;
+use restart::{AfterExit, after_exit};
 
-/// The delays between restarts: none before the first, then doubled from the least to the most.
-const RESTART_DELAY_MIN: Duration = Duration::from_secs(10);
-const RESTART_DELAY_MAX: Duration = Duration::from_secs(300);
-
-/// What the containers of a pod are doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
-    /// They are being created.
-    Creating,
-    Running {
-        is_ready: bool,
-    },
-    /// They have exited and are restarted after a while.
-    BackOff,
-    /// They have exited for good.
-    Ended(Ending),
-}
+/// The exit code of a process that SIGKILL ended.
+const KILLED: i64 = 137;
+/// Passes over the containers of a pod for one step. Each pass moves one of them on.
+const PASSES_LIMIT: usize = 256;
+/// Notes that are kept until they are told. More at once would be a mistake.
+const NOTES_LIMIT: usize = 64;
 
 /// Why a pod has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// With this exit code.
-    Exited(i64),
+    /// Its containers have exited for good.
+    Finished,
+    /// An init container has failed for good.
+    InitFailed,
     /// It was active for longer than it may be.
     DeadlineExceeded,
-    /// It was deleted, and stopped with this exit code.
-    Stopped(i64),
-    /// It was deleted before its containers had started.
+    /// It was deleted.
+    Stopped,
+    /// It was deleted before it had a sandbox.
     NeverStarted,
 }
 
-/// How the containers ran the last time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct PastRun {
-    pub(super) exit_code: i64,
-    pub(super) started: Time,
-    pub(super) ended: Time,
+/// Something to tell about a pod in an event of type `Warning`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Note {
+    pub(super) reason: &'static str,
+    pub(super) message: String,
 }
 
 /// A pod on a pretend node. Written by the worker that holds the key of the pod.
 #[derive(Clone, Debug)]
 pub(super) struct Run {
-    pub(super) stage: Stage,
-    /// When the stage began.
+    /// In the order of [`Sort::all_of`]; ephemeral ones are added when they appear.
+    pub(super) containers: Vec<ContainerRun>,
+    /// True from when what the pod needs was prepared: it has an address.
+    pub(super) has_sandbox: bool,
+    /// True once all init containers have done their part.
+    pub(super) is_initialized: bool,
+    pub(super) ended: Option<Ending>,
+    pub(super) resize: Resize,
+    /// Told by the agent, then forgotten.
+    pub(super) notes: Vec<Note>,
+    /// When the containers began to be created.
     since: Instant,
     /// When the pod came to the node.
     came: Instant,
-    /// How often the containers were started again.
-    pub(super) restarts: i64,
-    pub(super) started: Time,
-    pub(super) past: Option<PastRun>,
+    /// When the last main container has ended. The sidecars stop then.
+    mains_ended: Option<Instant>,
     /// When the deletion was seen.
     deleted: Option<Instant>,
-    /// Whether the last deletion was sent, or the pod was found to be gone.
+    /// True once the last deletion was sent, or the pod was found to be gone.
     pub(super) is_gone: bool,
 }
 
 /// What to do about a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Make the status say what the stage is, then come back after this time, if there is one.
+    /// Make the status say what the state is, then come back after this time, if there is one.
     Show(Option<Duration>),
     /// The containers may start if what they need is there.
     Prepare,
@@ -76,46 +86,55 @@ pub(super) enum Step {
     Remove,
 }
 
+/// What a pass over the containers came to.
+enum Pass {
+    /// Something has changed.
+    Made,
+    /// The status must show that a container runs before it exits.
+    Show,
+    /// Nothing happens until then.
+    Rest(Option<Instant>),
+}
+
+/// The pod, its behaviour, and the time, for one step.
+#[derive(Clone, Copy)]
+struct Scene<'a> {
+    pod: &'a Doc,
+    does: &'a Behaviour,
+    now: Instant,
+    wall: Time,
+}
+
 impl Run {
     /// A pod that was not known, in the state that it says it is in.
     pub(super) fn resume(pod: &Doc, now: Instant, wall: Time) -> Self {
-        let status = pod.at("/status/containerStatuses/0");
-        let started: Option<Time> = status.str_at("/state/running/startedAt").parse().ok();
         let came: Option<Time> = pod.str_at("/status/startTime").parse().ok();
-        let ago = |then: Option<Time>| {
-            let passed = then.map_or(Duration::ZERO, |then| wall.since(then));
-            now.checked_sub(passed).unwrap_or(now)
-        };
-        let past = past_run(status);
-        let stage = match (started, past) {
-            (Some(_), _) => Stage::Running {
-                is_ready: status.at("/ready").as_bool() == Some(true),
-            },
-            (None, Some(_)) => Stage::BackOff,
-            (None, None) => Stage::Creating,
-        };
+        let passed = came.map_or(Duration::ZERO, |came| wall.since(came));
+        let containers = Sort::all_of(pod).map(|(sort, container)| {
+            let mut run = ContainerRun::resume(sort, container, pod, now, wall);
+            let code = run.past.as_ref().map(|past| past.exit_code);
+            if let (ContainerState::BackOff { .. }, Some(code)) = (run.state, code)
+                && after_exit(pod, sort, container, code) == AfterExit::Stay
+            {
+                run.state = ContainerState::Exited;
+            }
+            run
+        });
+        let containers: Vec<ContainerRun> = containers.collect();
+        let has_main_run = |one: &ContainerRun| one.sort == Sort::Main && one.has_run();
         Self {
-            stage,
-            since: ago(started),
-            came: ago(came),
-            restarts: status.at("/restartCount").as_i64().unwrap_or(0),
-            started: started.unwrap_or(wall),
-            past,
+            has_sandbox: containers.iter().any(ContainerRun::has_run),
+            is_initialized: containers.iter().any(has_main_run),
+            containers,
+            ended: None,
+            resize: Resize::resume(pod),
+            notes: Vec::new(),
+            since: now,
+            came: now.checked_sub(passed).unwrap_or(now),
+            mains_ended: None,
             deleted: None,
             is_gone: false,
         }
-    }
-
-    /// Whether the containers have ever started.
-    pub(super) fn has_started(&self) -> bool {
-        !matches!(
-            self.stage,
-            Stage::Creating | Stage::Ended(Ending::NeverStarted)
-        )
-    }
-
-    fn enter(&mut self, stage: Stage, now: Instant) {
-        (self.stage, self.since) = (stage, now);
     }
 
     /// Lets time have its way, and says what to do next.
@@ -126,177 +145,309 @@ impl Run {
         now: Instant,
         wall: Time,
     ) -> Step {
+        let scene = Scene {
+            pod,
+            does,
+            now,
+            wall,
+        };
         if pod.meta().is_deleting() {
-            return self.stop(pod, does, now, wall);
+            return self.stop(scene);
         }
-        if is_pod_terminal(pod) {
+        if is_pod_terminal(pod) || self.ended.is_some() {
             return Step::Show(None);
         }
+        self.find_ephemeral(pod);
         let deadline = pod.at("/spec/activeDeadlineSeconds").as_u64();
         let deadline = deadline.map(|seconds| self.came + Duration::from_secs(seconds));
         if deadline.is_some_and(|deadline| deadline <= now) {
-            self.end(Ending::DeadlineExceeded, 137, now, wall);
+            self.end(Ending::DeadlineExceeded, scene);
+            return Step::Show(None);
         }
-        let due = loop {
-            let Some(due) = self.due(does) else {
-                break None;
-            };
-            if due > now {
-                break Some(due);
-            }
-            match self.stage {
-                Stage::Creating => return Step::Prepare,
-                // What is shown must have been so: containers run before they exit.
-                Stage::Running { .. } if !is_running(pod, self.restarts) => {
-                    return Step::Show(Some(Duration::ZERO));
-                }
-                _ => self.pass(pod, does, now, wall),
-            }
+        let due = match self.has_sandbox {
+            false => match self.created(does, now) {
+                Some(due) if due <= now => return Step::Prepare,
+                due => due,
+            },
+            true => match self.pass_all(scene) {
+                Pass::Rest(due) => due,
+                Pass::Made | Pass::Show => return Step::Show(Some(Duration::ZERO)),
+            },
         };
-        let due = [due, deadline].into_iter().flatten().min();
-        let due = due.filter(|_| !matches!(self.stage, Stage::Ended(_)));
+        if self.ended.is_some() {
+            return Step::Show(None);
+        }
+        let due = [due, deadline, self.resize.due()];
+        let due = due.into_iter().flatten().min();
         Step::Show(due.map(|due| due.saturating_duration_since(now)))
     }
 
-    /// When the stage ends by itself.
-    fn due(&self, does: &Behaviour) -> Option<Instant> {
-        let exit = does.exit_after.map(|after| self.since + after);
-        match self.stage {
-            Stage::Creating => does
-                .never_start
-                .is_none()
-                .then(|| self.since + does.start_after),
-            Stage::Running { is_ready: false } => {
-                let ready = self.since + does.ready_after;
-                Some(exit.map_or(ready, |exit| exit.min(ready)))
+    /// When the containers have been created, if they ever are.
+    fn created(&self, does: &Behaviour, _now: Instant) -> Option<Instant> {
+        does.never_start
+            .is_none()
+            .then(|| self.since + does.start_after)
+    }
+
+    /// What the pod needs is there: its containers may start.
+    pub(super) fn has_prepared(&mut self) {
+        self.has_sandbox = true;
+    }
+
+    /// Adds ephemeral containers that are new.
+    fn find_ephemeral(&mut self, pod: &Doc) {
+        let known = self.containers.len();
+        let new = Sort::all_of(pod).skip(known);
+        let new: Vec<ContainerRun> = new
+            .map(|(sort, container)| ContainerRun::new(sort, container))
+            .collect();
+        self.containers.extend(new);
+    }
+
+    fn pass_all(&mut self, scene: Scene<'_>) -> Pass {
+        for _ in 0..PASSES_LIMIT {
+            match self.pass(scene) {
+                Pass::Made => {}
+                other => return other,
             }
-            Stage::Running { is_ready: true } => exit,
-            Stage::BackOff => Some(self.since + self.restart_delay()),
-            Stage::Ended(_) => None,
+        }
+        tracing::error!(pod = %scene.pod.meta().key(), "a pretend pod goes in circles");
+        Pass::Rest(Some(scene.now + Duration::from_secs(1)))
+    }
+
+    /// Moves one container on, if one can be.
+    fn pass(&mut self, scene: Scene<'_>) -> Pass {
+        if self.ended.is_some() {
+            return Pass::Rest(None);
+        }
+        if let Some(at) = self.next_to_start(scene) {
+            self.start(at, scene);
+            return Pass::Made;
+        }
+        let mut rest: Option<Instant> = None;
+        for at in 0..self.containers.len() {
+            let Some(does) = scene.does.containers.get(at) else {
+                continue;
+            };
+            let (changes, looks) = self.containers[at].due(does, scene.now);
+            if changes.is_some_and(|due| due <= scene.now) {
+                return self.change(at, does, scene);
+            }
+            rest = [rest, changes, looks].into_iter().flatten().min();
+        }
+        match self.finish(scene) {
+            Pass::Rest(due) => Pass::Rest([rest, due].into_iter().flatten().min()),
+            other => other,
         }
     }
 
-    /// The containers start.
-    pub(super) fn start(&mut self, does: &Behaviour, now: Instant, wall: Time) {
-        self.started = wall;
-        let is_ready = does.ready_after.is_zero() && does.exit_after != Some(Duration::ZERO);
-        self.enter(Stage::Running { is_ready }, now);
-    }
-
-    /// The stage ends.
-    fn pass(&mut self, pod: &Doc, does: &Behaviour, now: Instant, wall: Time) {
-        match self.stage {
-            Stage::Running { is_ready: false } if !self.has_exited(does, now) => {
-                // The time of running counts from the start, not from being ready.
-                self.stage = Stage::Running { is_ready: true };
-            }
-            Stage::Running { .. } => self.exit(pod, does, now, wall),
-            Stage::BackOff => {
-                self.restarts += 1;
-                self.start(does, now, wall);
-            }
-            Stage::Creating | Stage::Ended(_) => {}
+    /// The container whose turn it is: init containers one after the other, then the main ones,
+    /// and ephemeral ones at any time.
+    fn next_to_start(&mut self, scene: Scene<'_>) -> Option<usize> {
+        let waits = |one: &ContainerRun| one.state == ContainerState::Waiting;
+        let is_ephemeral = |one: &ContainerRun| one.sort == Sort::Ephemeral;
+        let ephemeral = self.containers.iter();
+        if let Some(at) = ephemeral.clone().position(|one| is_ephemeral(one) && waits(one)) {
+            return Some(at);
         }
-    }
-
-    fn has_exited(&self, does: &Behaviour, now: Instant) -> bool {
-        does.exit_after
-            .is_some_and(|after| self.since + after <= now)
-    }
-
-    fn exit(&mut self, pod: &Doc, does: &Behaviour, now: Instant, wall: Time) {
-        let code = does.exit_code;
-        match (pod.str_at("/spec/restartPolicy"), code) {
-            ("Never", _) | ("OnFailure", 0) => self.end(Ending::Exited(code), code, now, wall),
-            _ => {
-                self.note(code, wall);
-                self.enter(Stage::BackOff, now);
-            }
-        }
-    }
-
-    /// Remembers how the containers ran.
-    fn note(&mut self, exit_code: i64, wall: Time) {
-        self.past = Some(PastRun {
-            exit_code,
-            started: self.started,
-            ended: wall,
-        });
-    }
-
-    fn end(&mut self, ending: Ending, code: i64, now: Instant, wall: Time) {
-        if !matches!(self.stage, Stage::Ended(_)) {
-            self.note(code, wall);
-            self.enter(Stage::Ended(ending), now);
-        }
-    }
-
-    /// How long containers that have exited wait before they are started again.
-    pub(super) fn restart_delay(&self) -> Duration {
-        match u32::try_from(self.restarts).unwrap_or(u32::MAX) {
-            0 => Duration::ZERO,
-            count => {
-                let factor = 1_u32.checked_shl(count - 1).unwrap_or(u32::MAX);
-                RESTART_DELAY_MIN
-                    .saturating_mul(factor.max(1))
-                    .min(RESTART_DELAY_MAX)
-            }
-        }
-    }
-
-    /// The pod is deleted: its containers stop, the status says how they have ended, and then it is
-    /// removed. Whoever holds it back by a finalizer sees a pod that has ended.
-    fn stop(&mut self, pod: &Doc, does: &Behaviour, now: Instant, wall: Time) -> Step {
-        let deleted = *self.deleted.get_or_insert(now);
-        match (self.stage, self.past) {
-            (Stage::Running { .. }, _) => {
-                let grace = pod.at("/metadata/deletionGracePeriodSeconds").as_u64();
-                let grace = Duration::from_secs(grace.unwrap_or(0));
-                let left = (deleted + does.stop_after.min(grace)).saturating_duration_since(now);
-                if !left.is_zero() {
-                    return Step::Show(Some(left));
+        if !self.is_initialized {
+            let inits = self.containers.iter().zip(&scene.does.containers).enumerate();
+            for (at, (one, does)) in inits {
+                let is_done = match one.sort {
+                    Sort::Init => one.has_succeeded(),
+                    Sort::Sidecar => one.is_started(does, scene.now),
+                    Sort::Main | Sort::Ephemeral => true,
+                };
+                match is_done {
+                    true => {}
+                    false if waits(one) => return Some(at),
+                    false => return None,
                 }
-                // Containers that take longer than they may are killed.
-                let is_killed = does.stop_after > grace;
-                let code = if is_killed { 137 } else { does.stop_code };
-                self.end(Ending::Stopped(code), code, now, wall);
             }
-            // Containers that wait to be restarted have ended as they last did.
-            (Stage::BackOff, Some(past)) => {
-                let ending = Ending::Stopped(past.exit_code);
-                self.enter(Stage::Ended(ending), now);
-            }
-            (Stage::Creating | Stage::BackOff, _) => {
-                self.enter(Stage::Ended(Ending::NeverStarted), now);
-            }
-            (Stage::Ended(_), _) => {}
+            self.is_initialized = true;
         }
-        match self.is_gone || is_pod_terminal(pod) {
-            true => Step::Remove,
-            false => Step::Show(Some(Duration::ZERO)),
+        let mut mains = self.containers.iter();
+        mains.position(|one| one.sort != Sort::Ephemeral && waits(one))
+    }
+
+    /// Starts a container, if its image is there.
+    fn start(&mut self, at: usize, scene: Scene<'_>) {
+        let problem = scene.does.containers.get(at);
+        let problem = problem.and_then(|does| does.image.clone());
+        let one = &mut self.containers[at];
+        match problem {
+            None => {
+                one.restarts += i64::from(one.past.is_some());
+                one.state = ContainerState::Running {
+                    since: scene.now,
+                    at: scene.wall,
+                };
+            }
+            Some(ImageProblem::InvalidName(message)) => {
+                one.state = ContainerState::InvalidImage;
+                self.note("InspectFailed", message);
+                self.note("Failed", "Error: InvalidImageName".to_owned());
+            }
+            Some(ImageProblem::Pull(message)) => {
+                let failures = match one.state {
+                    ContainerState::Pulling { failures, .. } => failures,
+                    _ => 0,
+                };
+                one.state = ContainerState::Pulling {
+                    failures: failures.saturating_add(1),
+                    since: scene.now,
+                };
+                self.note("Failed", format!("Failed to pull image: {message}"));
+                self.note("Failed", "Error: ErrImagePull".to_owned());
+            }
         }
+    }
+
+    /// The state of a container ends.
+    fn change(&mut self, at: usize, does: &ContainerBehaviour, scene: Scene<'_>) -> Pass {
+        let one = &self.containers[at];
+        let ContainerState::Running { since, .. } = one.state else {
+            self.start(at, scene);
+            return Pass::Made;
+        };
+        // What is shown must have been so: containers run before they exit. Only init containers
+        // that take no time are not shown.
+        let takes_none = one.sort == Sort::Init && does.exit_after == Some(Duration::ZERO);
+        if !takes_none && !is_shown_running(scene.pod, one) {
+            return Pass::Show;
+        }
+        let probe = does.killed_after.filter(|(after, _)| since + *after <= scene.now);
+        let probe = probe.map(|(_, probe)| probe);
+        match probe {
+            Some(probe) => {
+                let name = &one.name;
+                let failed = format!("{} probe failed: an annotation says so", capital(probe));
+                let message = format!("Container {name} failed {probe} probe, will be restarted");
+                self.note("Unhealthy", failed);
+                self.note("Killing", message);
+                self.exit(at, KILLED, scene);
+            }
+            None => self.exit(at, does.exit_code, scene),
+        }
+        Pass::Made
+    }
+
+    /// A container exits, and is restarted or not.
+    fn exit(&mut self, at: usize, code: i64, scene: Scene<'_>) {
+        let Some((sort, container)) = Sort::all_of(scene.pod).nth(at) else {
+            return;
+        };
+        self.containers[at].exit(code, reason_of(code), scene.now, scene.wall);
+        match after_exit(scene.pod, sort, container, code) {
+            AfterExit::Stay => {}
+            AfterExit::RestartAll => self.restart_all(scene),
+            AfterExit::Restart => {
+                let one = &mut self.containers[at];
+                one.state = ContainerState::BackOff { since: scene.now };
+                if !one.restart_delay().is_zero() {
+                    let (name, of) = (one.name.clone(), full_name(scene.pod));
+                    let message = format!("Back-off restarting failed container {name} in pod {of}");
+                    self.note("BackOff", message);
+                }
+            }
+        }
+    }
+
+    /// All containers end and start again, the init containers first.
+    fn restart_all(&mut self, scene: Scene<'_>) {
+        for one in &mut self.containers {
+            if one.sort == Sort::Ephemeral {
+                continue;
+            }
+            one.exit(KILLED, "RestartingAllContainers", scene.now, scene.wall);
+            one.state = ContainerState::Waiting;
+        }
+        self.is_initialized = false;
+    }
+
+    /// Restarts a running container for a resize.
+    pub(super) fn restart_for_resize(&mut self, name: &str, now: Instant, wall: Time) {
+        let mut all = self.containers.iter_mut();
+        if let Some(one) = all.find(|one| &*one.name == name && one.is_running()) {
+            one.exit(KILLED, "Error", now, wall);
+            one.restarts += 1;
+            one.state = ContainerState::Running {
+                since: now,
+                at: wall,
+            };
+        }
+    }
+
+    /// Ends the pod if its containers have.
+    fn finish(&mut self, scene: Scene<'_>) -> Pass {
+        let is_over = |one: &ContainerRun| one.state == ContainerState::Exited;
+        let mut inits = self.containers.iter().filter(|one| one.sort == Sort::Init);
+        if inits.any(|one| is_over(one) && !one.has_succeeded()) {
+            self.end(Ending::InitFailed, scene);
+            return Pass::Made;
+        }
+        let mut mains = self.containers.iter().filter(|one| one.sort == Sort::Main);
+        if !mains.all(is_over) {
+            return Pass::Rest(None);
+        }
+        let ended = *self.mains_ended.get_or_insert(scene.now);
+        let has_sidecars = self.containers.iter().any(|one| {
+            one.sort == Sort::Sidecar && one.is_running()
+        });
+        let due = ended + scene.does.stop_after;
+        if has_sidecars && due > scene.now {
+            return Pass::Rest(Some(due));
+        }
+        self.end(Ending::Finished, scene);
+        Pass::Made
+    }
+
+    /// Ends the pod: whatever still runs is stopped.
+    fn end(&mut self, ending: Ending, scene: Scene<'_>) {
+        for (at, one) in self.containers.iter_mut().enumerate() {
+            let does = scene.does.containers.get(at);
+            let code = match (ending, one.sort) {
+                (Ending::Finished, Sort::Sidecar) => does.map_or(0, |does| does.stop_code),
+                _ => KILLED,
+            };
+            one.exit(code, reason_of(code), scene.now, scene.wall);
+            if matches!(one.state, ContainerState::BackOff { .. }) {
+                one.state = ContainerState::Exited;
+            }
+        }
+        self.ended = Some(ending);
+    }
+
+    fn note(&mut self, reason: &'static str, message: String) {
+        if self.notes.len() < NOTES_LIMIT {
+            self.notes.push(Note { reason, message });
+        }
+    }
+
+    /// Returns true if the pod has ended and all its main containers have succeeded.
+    pub(super) fn has_succeeded(&self) -> bool {
+        let mut mains = self.containers.iter().filter(|one| one.sort == Sort::Main);
+        matches!(self.ended, Some(Ending::Finished | Ending::Stopped))
+            && mains.all(ContainerRun::has_succeeded)
     }
 }
 
-/// Whether a status shows that the containers run, after so many restarts.
-fn is_running(pod: &Doc, restarts: i64) -> bool {
-    let status = pod.at("/status/containerStatuses/0");
-    status
-        .get("state")
-        .is_some_and(|state| state.get("running").is_some())
-        && *status.at("/restartCount") == restarts
+/// Returns true if the status shows that a container runs, after so many restarts.
+fn is_shown_running(pod: &Doc, one: &ContainerRun) -> bool {
+    let status = status_of(pod, one.sort, &one.name);
+    !status.at("/state/running").is_null() && *status.at("/restartCount") == one.restarts
 }
 
-/// How the containers ran before, unless they run for the first time, or did never run.
-fn past_run(status: &Doc) -> Option<PastRun> {
-    let ended = status.at("/state/terminated");
-    let past = match ended.is_null() {
-        true => status.at("/lastState/terminated"),
-        false => ended,
-    };
-    Some(PastRun {
-        exit_code: past.at("/exitCode").as_i64()?,
-        started: past.str_at("/startedAt").parse().ok()?,
-        ended: past.str_at("/finishedAt").parse().ok()?,
-    })
+/// The name of a pod as a kubelet writes it in messages.
+pub(super) fn full_name(pod: &Doc) -> String {
+    let meta = pod.meta();
+    format!("{}_{}({})", meta.name(), meta.namespace(), meta.uid_str())
+}
+
+fn capital(probe: &str) -> &'static str {
+    match probe {
+        "liveness" => "Liveness",
+        "startup" => "Startup",
+        _ => "Readiness",
+    }
 }

@@ -1,11 +1,13 @@
 //! The status of a pretend pod, as a kubelet would write it.
 
+use tokio::time::Instant;
 use windlass_core::{Doc, Object, Time, doc};
 
 use super::{
     behaviour::Behaviour,
     container::statuses,
-    run::{Ending, Run, Stage},
+    resize::Resize,
+    run::{ContainerRun, Ending, Run, Sort, may_restart_all},
 };
 
 /// Where a pod is.
@@ -21,37 +23,42 @@ pub(super) fn with_status(
     run: &Run,
     does: &Behaviour,
     addresses: &Addresses,
-    now: Time,
+    (now, wall): (Instant, Time),
 ) -> Doc {
     let old = pod.at("/status");
     let mut status = old.as_object().cloned().unwrap_or_else(Object::empty);
     let generation = pod.meta().generation();
-    let (containers, inits) = statuses(pod, run, does);
-    let conditions = conditions(pod, run, now, generation);
+    let lists = statuses(pod, run, does, now);
+    let claims = claims(pod, run, does, now);
     let fields = [
         ("phase", Doc::from(phase(run))),
-        ("conditions", conditions),
-        ("containerStatuses", containers),
+        ("conditions", conditions(pod, &claims, wall, generation)),
+        ("containerStatuses", lists.mains.into()),
         ("hostIP", (&addresses.host).into()),
         ("hostIPs", doc!([{ "ip": (&addresses.host) }])),
     ];
     for (key, value) in fields {
         status = status.with(key, value);
     }
-    if !inits.items().is_empty() {
-        status = status.with("initContainerStatuses", inits);
+    for (key, list) in [
+        ("initContainerStatuses", lists.inits),
+        ("ephemeralContainerStatuses", lists.ephemeral),
+    ] {
+        if !list.is_empty() {
+            status = status.with(key, list.into());
+        }
     }
     if old.get("startTime").is_none() {
-        status = status.with("startTime", now.to_string().into());
+        status = status.with("startTime", wall.to_string().into());
     }
     if generation > 0 {
         status = status.with("observedGeneration", generation.into());
     }
-    if run.has_started() {
+    if run.has_sandbox {
         status = status.with("podIP", (&addresses.pod).into());
         status = status.with("podIPs", doc!([{ "ip": (&addresses.pod) }]));
     }
-    if run.stage == Stage::Ended(Ending::DeadlineExceeded) {
+    if run.ended == Some(Ending::DeadlineExceeded) {
         let message = "Pod was active on the node longer than the specified deadline";
         status = status.with("reason", "DeadlineExceeded".into());
         status = status.with("message", message.into());
@@ -61,11 +68,17 @@ pub(super) fn with_status(
 }
 
 fn phase(run: &Run) -> &'static str {
-    match run.stage {
-        Stage::Creating => "Pending",
-        Stage::Running { .. } | Stage::BackOff => "Running",
-        Stage::Ended(Ending::Exited(0) | Ending::Stopped(0)) => "Succeeded",
-        Stage::Ended(_) => "Failed",
+    if run.ended.is_some() {
+        return if run.has_succeeded() {
+            "Succeeded"
+        } else {
+            "Failed"
+        };
+    }
+    let mut mains = run.containers.iter().filter(|one| one.sort == Sort::Main);
+    match run.is_initialized && mains.all(ContainerRun::has_run) {
+        true => "Running",
+        false => "Pending",
     }
 }
 
@@ -73,8 +86,10 @@ fn phase(run: &Run) -> &'static str {
 struct Claim {
     kind: &'static str,
     is_true: bool,
-    reason: &'static str,
+    reason: String,
     message: String,
+    /// The generation that the condition is about, if it is not the present one.
+    generation: Option<i64>,
 }
 
 impl Claim {
@@ -82,8 +97,9 @@ impl Claim {
         Self {
             kind,
             is_true: true,
-            reason: "",
+            reason: String::new(),
             message: String::new(),
+            generation: None,
         }
     }
 
@@ -91,17 +107,20 @@ impl Claim {
         Self {
             kind,
             is_true: false,
-            reason,
+            reason: reason.to_owned(),
             message,
+            generation: None,
         }
     }
 }
 
 /// The conditions in the order of a kubelet, then those that others have set.
-fn conditions(pod: &Doc, run: &Run, now: Time, generation: i64) -> Doc {
+fn conditions(pod: &Doc, claims: &[Claim], now: Time, generation: i64) -> Doc {
     let old = pod.at("/status/conditions").items();
-    let claims = claims(pod, run);
-    let is_own = |doc: &&Doc| claims.iter().any(|claim| doc.str_at("/type") == claim.kind);
+    let is_own = |doc: &&Doc| {
+        let kind = doc.str_at("/type");
+        claims.iter().any(|claim| kind == claim.kind) || Resize::CONDITIONS.contains(&kind)
+    };
     let mut all: Vec<Doc> = claims
         .iter()
         .map(|claim| {
@@ -126,11 +145,12 @@ fn condition(claim: &Claim, before: Option<&Doc>, now: Time, generation: i64) ->
             since.cloned().unwrap_or_else(|| now.to_string().into()),
         ),
     ];
+    let generation = claim.generation.unwrap_or(generation);
     if generation > 0 {
         fields.push(("observedGeneration", generation.into()));
     }
     if !claim.reason.is_empty() {
-        fields.push(("reason", claim.reason.into()));
+        fields.push(("reason", (&claim.reason).into()));
     }
     if !claim.message.is_empty() {
         fields.push(("message", (&claim.message).into()));
@@ -138,63 +158,88 @@ fn condition(claim: &Claim, before: Option<&Doc>, now: Time, generation: i64) ->
     fields.into_iter().collect::<Object>().into()
 }
 
-fn claims(pod: &Doc, run: &Run) -> Vec<Claim> {
-    let ready = |kind: &'static str| match run.stage {
-        Stage::Running { is_ready: true } => Claim::holds(kind),
-        _ if !run.has_started() => Claim::fails(kind, "ContainersNotReady", unready(pod)),
-        Stage::Ended(Ending::Exited(0) | Ending::Stopped(0)) => {
-            Claim::fails(kind, "PodCompleted", String::new())
-        }
-        Stage::Ended(_) => Claim::fails(kind, "PodFailed", String::new()),
-        _ => Claim::fails(kind, "ContainersNotReady", unready(pod)),
-    };
-    let is_done = matches!(
-        run.stage,
-        Stage::Ended(Ending::Exited(0) | Ending::Stopped(0))
-    );
-    let initialized = match (run.has_started(), incomplete(pod)) {
-        (false, Some(message)) => Claim::fails("Initialized", "ContainersNotInitialized", message),
-        _ => Claim {
-            reason: if is_done { "PodCompleted" } else { "" },
-            ..Claim::holds("Initialized")
-        },
-    };
-    let has_sandbox = matches!(run.stage, Stage::Running { .. } | Stage::BackOff);
+fn claims(pod: &Doc, run: &Run, does: &Behaviour, now: Instant) -> Vec<Claim> {
+    let has_sandbox = run.has_sandbox && run.ended.is_none();
     let sandbox = match has_sandbox {
         true => Claim::holds("PodReadyToStartContainers"),
         false => Claim::fails("PodReadyToStartContainers", "", String::new()),
     };
-    let mut pod_ready = ready("Ready");
+    let mut pod_ready = ready("Ready", run, does, now);
     if pod_ready.is_true
         && let Some(message) = closed_gate(pod)
     {
         pod_ready = Claim::fails("Ready", "ReadinessGatesNotReady", message);
     }
-    vec![
+    let mut all = vec![
         sandbox,
-        initialized,
+        initialized(run, does, now),
         pod_ready,
-        ready("ContainersReady"),
+        ready("ContainersReady", run, does, now),
         Claim::holds("PodScheduled"),
-    ]
+    ];
+    if may_restart_all(pod) {
+        let reason = terminal_reason(run).unwrap_or("");
+        all.push(Claim::fails("AllContainersRestarting", reason, String::new()));
+    }
+    all.extend(run.resize.condition().map(|found| Claim {
+        reason: found.reason.to_owned(),
+        message: found.message.to_owned(),
+        generation: Some(found.generation),
+        ..Claim::holds(found.kind)
+    }));
+    all
 }
 
-fn unready(pod: &Doc) -> String {
-    format!(
-        "containers with unready status: [{}]",
-        names(pod, "/spec/containers")
-    )
+/// The reason of conditions of a pod whose containers have run and ended.
+fn terminal_reason(run: &Run) -> Option<&'static str> {
+    match run.ended {
+        None | Some(Ending::NeverStarted) => None,
+        Some(_) if run.has_succeeded() => Some("PodCompleted"),
+        Some(_) => Some("PodFailed"),
+    }
 }
 
-fn incomplete(pod: &Doc) -> Option<String> {
-    let names = names(pod, "/spec/initContainers");
-    (!names.is_empty()).then(|| format!("containers with incomplete status: [{names}]"))
+/// The condition `Ready` without readiness gates, and `ContainersReady`.
+fn ready(kind: &'static str, run: &Run, does: &Behaviour, now: Instant) -> Claim {
+    if let Some(reason) = terminal_reason(run) {
+        return Claim::fails(kind, reason, String::new());
+    }
+    let all = run.containers.iter().zip(&does.containers);
+    let unready = all.filter(|(one, does)| {
+        matches!(one.sort, Sort::Main | Sort::Sidecar) && !one.is_ready(does, now)
+    });
+    let names: Vec<&str> = unready.map(|(one, _)| &*one.name).collect();
+    match names.is_empty() {
+        true => Claim::holds(kind),
+        false => {
+            let message = format!("containers with unready status: [{}]", names.join(" "));
+            Claim::fails(kind, "ContainersNotReady", message)
+        }
+    }
 }
 
-fn names(pod: &Doc, pointer: &str) -> String {
-    let containers = pod.at(pointer).items().iter();
-    let names: Vec<&str> = containers.map(|one| one.str_at("/name")).collect();
-    names.join(" ")
+fn initialized(run: &Run, does: &Behaviour, now: Instant) -> Claim {
+    let kind = "Initialized";
+    if run.ended.is_some() && run.has_succeeded() {
+        return Claim {
+            reason: "PodCompleted".to_owned(),
+            ..Claim::holds(kind)
+        };
+    }
+    let all = run.containers.iter().zip(&does.containers);
+    let incomplete = all.filter(|(one, does)| match one.sort {
+        Sort::Init => !one.has_succeeded(),
+        Sort::Sidecar => !run.is_initialized && !one.is_started(does, now),
+        Sort::Main | Sort::Ephemeral => false,
+    });
+    let names: Vec<&str> = incomplete.map(|(one, _)| &*one.name).collect();
+    match names.is_empty() {
+        true => Claim::holds(kind),
+        false => {
+            let message = format!("containers with incomplete status: [{}]", names.join(" "));
+            Claim::fails(kind, "ContainersNotInitialized", message)
+        }
+    }
 }
 
 /// What others must say before the pod is ready, and do not.

@@ -11,9 +11,9 @@ const HUGE_PAGES: &str = "hugepages-";
 
 /// Processor, memory, storage, and whatever else has a name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Resources {
-    pub(super) cpu_milli: i64,
-    pub(super) memory: i64,
+pub(crate) struct Resources {
+    pub(crate) cpu_milli: i64,
+    pub(crate) memory: i64,
     pub(super) storage: i64,
     /// Sorted by name, none twice.
     pub(super) others: Vec<(Str, i64)>,
@@ -21,7 +21,7 @@ pub(super) struct Resources {
 
 impl Resources {
     /// Reads a list of resources. The number of pods is not one of them here.
-    pub(super) fn of(list: &Doc) -> Self {
+    pub(crate) fn of(list: &Doc) -> Self {
         let mut read = Self::default();
         for (name, amount) in list.as_object().into_iter().flat_map(|list| list.iter()) {
             let amount = quantity(amount);
@@ -57,7 +57,7 @@ impl Resources {
         &mut self.others[at].1
     }
 
-    pub(super) fn add(&mut self, more: &Self) {
+    pub(crate) fn add(&mut self, more: &Self) {
         self.combine(more, i64::saturating_add);
     }
 
@@ -109,7 +109,7 @@ pub(super) fn quantity(amount: &Doc) -> Quantity {
 
 /// What a pod needs: its containers and side cars together, or the greediest step of its
 /// initialization, whichever is more; and the overhead.
-pub(super) fn requests_of(spec: &Doc) -> Resources {
+pub(crate) fn requests_of(spec: &Doc) -> Resources {
     sum(spec, |container| {
         Resources::of(container.at("/resources/requests"))
     })

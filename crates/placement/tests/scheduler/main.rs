@@ -4,6 +4,7 @@ mod corners;
 mod filters;
 mod node;
 mod plugins;
+mod preemption;
 mod pods;
 mod real;
 mod scores;

@@ -20,6 +20,8 @@ pub(super) struct Known {
     pub(super) pod: Doc,
     pub(super) run: Run,
     pub(super) rest: Rest,
+    /// The annotations whose problems were told last.
+    pub(super) told: Doc,
     address: u32,
 }
 
@@ -97,6 +99,7 @@ impl Memory {
                 pod: cached.clone(),
                 run: Run::resume(cached, now, wall),
                 rest: Rest::None,
+                told: Doc::NULL,
                 address: entries.address(cached),
             },
         };
