@@ -1,9 +1,9 @@
-//! Where letters wait until the queue is looked at.
+//! The inbox: commands wait in it until a worker looks at the queue.
 //!
 //! The state machine is shared by all workers and touched in many places by each step, so a
 //! producer on another thread that entered it for every add would pull it out of the workers'
-//! caches, and wait for them. It leaves a letter here instead, behind a lock of its own that is
-//! held for a few instructions. Whoever looks at the queue reads all letters first, in order, so
+//! caches, and wait for them. It leaves a command here instead, behind a lock of its own that is
+//! held for a few instructions. Whoever looks at the queue reads all commands first, in order, so
 //! that nobody can tell the difference: an add that has returned is seen by every later call.
 //!
 //! The lock of the queue may be held while the one of the inbox is taken, never the other way
@@ -15,20 +15,20 @@ use crate::{
     sync::{AtomicBool, Mutex, Ordering},
 };
 
-/// Whoever leaves a letter and finds this many waiting looks at the queue. Duplicates are not
+/// Whoever leaves a command and finds this many waiting looks at the queue. Duplicates are not
 /// recognized before, so this bounds what a busy producer can pile up while all workers are away.
-const LETTERS_MAX: usize = 128;
+const COMMANDS_MAX: usize = 128;
 
-/// What somebody wants of the queue, and does not wait for.
+/// A command to the queue whose sender does not wait for its effect.
 #[derive(Debug)]
-pub(crate) enum Letter<K> {
+pub(crate) enum Command<K> {
     /// To queue a key.
     Add(Demand<K>),
     /// To end a hand-out, at a time that only a queue that counts needs.
     Done { id: SlotId, at: u64 },
 }
 
-/// What has become of a letter.
+/// The result of handing in a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Put {
     /// The next one who looks at the queue will see it.
@@ -36,15 +36,15 @@ pub(crate) enum Put {
     Kept { is_first: bool },
     /// It is there, and somebody has to look at the queue now.
     Urgent,
-    /// The inbox is closed; the letter is lost.
+    /// The inbox is closed; the command is lost.
     Closed,
 }
 
-/// Letters on their way to the queue. It has its cache lines for itself.
+/// Commands on their way to the queue. It has its cache lines for itself.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct Inbox<K> {
-    /// Whether there are letters, so that a look at an empty inbox costs no lock. Changed under
+    /// True if there are commands, so that a look at an empty inbox costs no lock. Changed under
     /// the lock only.
     is_filled: AtomicBool,
     contents: Mutex<Contents<K>>,
@@ -52,9 +52,9 @@ pub(crate) struct Inbox<K> {
 
 #[derive(Debug)]
 struct Contents<K> {
-    letters: Vec<Letter<K>>,
+    commands: Vec<Command<K>>,
     is_closed: bool,
-    /// Whether a worker is parked that a producer may have to wake.
+    /// True if a worker is parked that a producer may have to wake.
     is_awaited: bool,
 }
 
@@ -63,62 +63,62 @@ impl<K> Inbox<K> {
         Self {
             is_filled: AtomicBool::new(false),
             contents: Mutex::new(Contents {
-                letters: Vec::new(),
+                commands: Vec::new(),
                 is_closed: false,
                 is_awaited: false,
             }),
         }
     }
 
-    /// Leaves a letter.
-    pub(crate) fn put(&self, letter: Letter<K>) -> Put {
+    /// Leaves a command.
+    pub(crate) fn put(&self, command: Command<K>) -> Put {
         let mut contents = self.contents.lock();
         if contents.is_closed {
             drop(contents);
             return Put::Closed;
         }
-        contents.letters.push(letter);
-        if contents.letters.len() == 1 {
+        contents.commands.push(command);
+        if contents.commands.len() == 1 {
             self.is_filled.store(true, Ordering::Release);
         }
-        if contents.is_awaited || contents.letters.len() >= LETTERS_MAX {
+        if contents.is_awaited || contents.commands.len() >= COMMANDS_MAX {
             Put::Urgent
         } else {
             Put::Kept {
-                is_first: contents.letters.len() == 1,
+                is_first: contents.commands.len() == 1,
             }
         }
     }
 
-    /// Whether there are letters.
+    /// Returns true if there are commands.
     pub(crate) fn is_filled(&self) -> bool {
         self.is_filled.load(Ordering::Acquire)
     }
 
-    /// Moves all letters into an empty vector.
-    pub(crate) fn take(&self, into: &mut Vec<Letter<K>>) {
+    /// Moves all commands into an empty vector.
+    pub(crate) fn take(&self, into: &mut Vec<Command<K>>) {
         self.swap(&mut self.contents.lock(), into);
     }
 
-    /// Says whether a worker is parked that a producer may have to wake, and takes the letters
+    /// Says whether a worker is parked that a producer may have to wake, and takes the commands
     /// that were left by producers who did not know.
-    pub(crate) fn set_awaited(&self, is_awaited: bool, into: &mut Vec<Letter<K>>) {
+    pub(crate) fn set_awaited(&self, is_awaited: bool, into: &mut Vec<Command<K>>) {
         let mut contents = self.contents.lock();
         contents.is_awaited = is_awaited;
         self.swap(&mut contents, into);
     }
 
-    /// Refuses letters from now on, and takes the last ones.
-    pub(crate) fn close(&self, into: &mut Vec<Letter<K>>) {
+    /// Refuses commands from now on, and takes the last ones.
+    pub(crate) fn close(&self, into: &mut Vec<Command<K>>) {
         let mut contents = self.contents.lock();
         contents.is_closed = true;
         self.swap(&mut contents, into);
     }
 
-    fn swap(&self, contents: &mut Contents<K>, into: &mut Vec<Letter<K>>) {
+    fn swap(&self, contents: &mut Contents<K>, into: &mut Vec<Command<K>>) {
         debug_assert!(into.is_empty());
-        if !contents.letters.is_empty() {
-            std::mem::swap(&mut contents.letters, into);
+        if !contents.commands.is_empty() {
+            std::mem::swap(&mut contents.commands, into);
             self.is_filled.store(false, Ordering::Release);
         }
     }

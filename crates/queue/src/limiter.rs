@@ -1,4 +1,4 @@
-//! How long a failed key waits before it is tried again.
+//! Rate limiters: the delay of a failed key before it is tried again.
 
 mod bucket;
 mod combine;
@@ -34,7 +34,7 @@ pub trait RateLimiter<K>: Send {
     /// Forgets the failures of `key`.
     fn forget(&mut self, key: &K);
 
-    /// How often `key` has failed since it was last forgotten.
+    /// The number of failures of `key` since it was last forgotten.
     fn num_requeues(&self, key: &K) -> u32;
 }
 

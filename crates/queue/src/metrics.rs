@@ -1,4 +1,4 @@
-//! What a named queue counts.
+//! The metrics of a named queue.
 //!
 //! The numbers are plain integers that change inside the queue's own critical sections, so that
 //! counting costs no synchronization. [`WorkQueue::snapshot`](crate::WorkQueue::snapshot) copies

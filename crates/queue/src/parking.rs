@@ -72,7 +72,7 @@ impl Parking {
         Some(waker)
     }
 
-    /// Whether a key that becomes ready would wake somebody.
+    /// Returns true if a key that becomes ready would wake somebody.
     pub(crate) fn is_any_to_wake(&self) -> bool {
         !self.parked.is_empty() && self.on_their_way < ON_THEIR_WAY_MAX
     }

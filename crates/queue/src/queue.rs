@@ -14,7 +14,7 @@ use foldhash::fast::RandomState;
 use tokio::{sync::Notify, time::Instant};
 
 use crate::{
-    inbox::{Inbox, Letter, Put},
+    inbox::{Inbox, Command, Put},
     limiter::RateLimiter,
     metrics::Snapshot,
     parking::Parking,
@@ -31,11 +31,11 @@ pub const PRIORITY_NORMAL: i32 = 0;
 /// The priority of background work: objects of the first list, and updates that changed nothing.
 pub const PRIORITY_LOW: i32 = -100;
 
-/// How long to look whether another thread is at the queue, in pauses of the processor; together
+/// The time to look for another thread at the queue, in pauses of the processor; together
 /// less than a microsecond. A model checker needs no time to pass.
 const SPINS: usize = if cfg!(shuttle) { 1 } else { 64 };
 
-/// How often a producer looks whether the queue is still being worked off before it goes on.
+/// The number of looks of a producer at a queue that is being worked off before it goes on.
 const BACK_OFF_ROUNDS: usize = if cfg!(shuttle) { 1 } else { 16 };
 
 /// So many steps while a producer looks mean that some thread does nothing but take keys.
@@ -79,7 +79,7 @@ pub struct WorkQueue<K> {
     shared: Arc<Shared<K>>,
 }
 
-/// How a key is added.
+/// Options of an add: delay, rate limit, priority.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -105,25 +105,25 @@ pub struct AddOptions {
     pub rate_limited: bool,
 }
 
-/// What all clones of a queue share.
+/// The state that all clones of a queue share.
 struct Shared<K> {
     name: Option<String>,
     hasher: RandomState,
     /// The origin of the state machine's time.
     epoch: Instant,
-    /// Whether each step is timed, for the metrics.
+    /// True if each step is timed, for the metrics.
     is_timed: bool,
     /// The thread that has looked at `inner` last, and so has it in its cache. It may add directly;
     /// others leave their adds in the inbox.
     last_thread: AtomicUsize,
-    /// How often somebody has looked at `inner`, for others to see whether anybody does.
+    /// The number of looks at `inner`, by which others see that somebody serves the queue.
     steps: AtomicUsize,
-    /// Letters that `inner` has not seen yet.
+    /// Commands that `inner` has not seen yet.
     inbox: Inbox<K>,
     inner: Mutex<Inner<K>>,
     /// Notified when the queue has drained, and when a drain is to be given up.
     drained: Notify,
-    /// What `steps` was when a key was last added by the thread that serves the queue.
+    /// The value of `steps` when the thread that serves the queue last added a key.
     fed_at: AtomicUsize,
 }
 
@@ -132,9 +132,9 @@ struct Shared<K> {
 /// outside. The one exception is a plain add of another thread, which only goes to the inbox.
 struct Inner<K> {
     state: State<K>,
-    /// What was taken out of the inbox; empty between the steps.
-    batch: Vec<Letter<K>>,
-    /// What the inbox was told about parked workers.
+    /// The commands taken out of the inbox; empty between the steps.
+    batch: Vec<Command<K>>,
+    /// The value that the inbox was last told about parked workers.
     is_awaited: bool,
     parking: Parking,
     limiter: Box<dyn RateLimiter<K>>,
@@ -232,7 +232,7 @@ impl<K: Clone + Eq + Hash + Send + 'static> WorkQueue<K> {
         });
     }
 
-    /// How often a key has failed since it was last forgotten.
+    /// The number of failures of a key since it was last forgotten.
     #[must_use]
     pub fn num_requeues(&self, key: &K) -> u32 {
         self.shared.inner.lock().limiter.num_requeues(key)
@@ -248,7 +248,7 @@ impl<K: Clone + Eq + Hash + Send + 'static> WorkQueue<K> {
         })
     }
 
-    /// Whether no key is ready to be handed out.
+    /// Returns true if no key is ready to be handed out.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -293,7 +293,7 @@ impl<K: Clone + Eq + Hash + Send + 'static> WorkQueue<K> {
         }
     }
 
-    /// Whether the intake has ended.
+    /// Returns true if the intake has ended.
     #[must_use]
     pub fn is_shutting_down(&self) -> bool {
         self.shared.inner.lock().state.intake() != Intake::Open
@@ -311,7 +311,7 @@ impl<K: Clone + Eq + Hash + Send + 'static> WorkQueue<K> {
                 inner.state.add(&mut demand);
             });
         }
-        match shared.inbox.put(Letter::Add(demand)) {
+        match shared.inbox.put(Command::Add(demand)) {
             Put::Kept { is_first: true } => shared.back_off(),
             Put::Kept { is_first: false } | Put::Closed => {}
             Put::Urgent => shared.step(|_| {}),
@@ -380,7 +380,7 @@ impl<K: Clone + Eq> Shared<K> {
         result
     }
 
-    /// Whether another thread is at the queue again and again at this moment.
+    /// Returns true if another thread is at the queue again and again at this moment.
     fn is_served_by_another_thread(&self) -> bool {
         if self.last_thread.load(Ordering::Relaxed) == thread_mark() {
             return false;
@@ -426,7 +426,7 @@ impl<K: Clone + Eq> Shared<K> {
     /// Ends a hand-out with the next look at the queue, of whoever it is.
     fn done_later(&self, id: SlotId) {
         let at = self.now_if_timed();
-        match self.inbox.put(Letter::Done { id, at }) {
+        match self.inbox.put(Command::Done { id, at }) {
             Put::Kept { .. } => {}
             Put::Urgent => self.step(|_| {}),
             // Somebody may wait for the queue to drain.
@@ -461,12 +461,12 @@ impl<K: Clone + Eq> Inner<K> {
             .next_to_wake(self.state.len(), self.state.next_due())
     }
 
-    /// Does what the letters of the inbox ask for.
+    /// Does what the commands of the inbox ask for.
     fn read_batch(&mut self) {
-        for letter in self.batch.drain(..) {
-            match letter {
-                Letter::Add(mut demand) => self.state.add(&mut demand),
-                Letter::Done { id, at } => drop(self.state.done(id, at)),
+        for command in self.batch.drain(..) {
+            match command {
+                Command::Add(mut demand) => self.state.add(&mut demand),
+                Command::Done { id, at } => drop(self.state.done(id, at)),
             }
         }
     }

@@ -12,7 +12,7 @@ pub(crate) const NIL: SlotId = u32::MAX;
 /// the burst of a first list does not stay in memory for the life of the process.
 const SLOTS_KEPT_WHEN_EMPTY: usize = 65_536;
 
-/// Where a key stands between `add` and `done`.
+/// The phase of a key between `add` and `done`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// Neither queued nor with a worker; only a timer keeps the slot alive.
@@ -25,7 +25,7 @@ pub(crate) enum Phase {
     RunningDirty,
 }
 
-/// What the pending timer of a key stands for.
+/// The meaning of the pending timer of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Timer {
     /// No timer.

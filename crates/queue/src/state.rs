@@ -34,7 +34,7 @@ pub(crate) struct Handout<K> {
     pub(crate) priority: i32,
 }
 
-/// Whether the queue takes adds, and who waits for its end.
+/// The intake of the queue: open, or closed with those who wait for its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Intake {
     /// Adds are accepted.
@@ -87,12 +87,12 @@ impl<K: Clone + Eq> State<K> {
         self.timers.first().map(|&(due, _, _)| due)
     }
 
-    /// Whether any key is delayed.
+    /// Returns true if any key is delayed.
     pub(crate) fn has_timers(&self) -> bool {
         !self.timers.is_empty()
     }
 
-    /// Whether the queue is shut down and every key in it was worked off.
+    /// Returns true if the queue is shut down and every key in it was worked off.
     pub(crate) fn is_drained(&self) -> bool {
         self.intake != Intake::Open && self.running == 0 && self.ready.len() == 0
     }
@@ -134,7 +134,7 @@ impl<K: Clone + Eq> State<K> {
         self.timer_seq += 1;
     }
 
-    /// Whether a retry of the key is waiting for its time.
+    /// Returns true if a retry of the key is waiting for its time.
     pub(crate) fn has_retry(&self, hash: u32, key: &K) -> bool {
         let id = self.slots.find(hash, key);
         id.is_some_and(|id| self.slots[id].timer.is_retry())

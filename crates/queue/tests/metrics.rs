@@ -1,4 +1,4 @@
-//! What a named queue counts.
+//! The metrics of a named queue.
 
 use std::time::Duration;
 

@@ -49,7 +49,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What is known of one pending timer.
+/// A pending timer of the model.
 #[derive(Debug)]
 struct Timer {
     due: u64,
@@ -170,7 +170,7 @@ impl Model {
         Some(next.2)
     }
 
-    /// What a single poll of a `get` comes to.
+    /// The result of a single poll of a `get`.
     fn poll_get(&mut self) -> Poll<Option<u8>> {
         match self.get() {
             None if self.is_closed => Poll::Ready(None),

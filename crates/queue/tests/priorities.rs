@@ -1,4 +1,4 @@
-//! Which key is next when keys have priorities.
+//! The order of keys with priorities.
 
 use std::time::Duration;
 

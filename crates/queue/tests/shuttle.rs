@@ -14,7 +14,7 @@ use std::sync::{
 use shuttle::{check_random, future::block_on, sync::mpsc, thread};
 use windlass_queue::{AddOptions, WorkQueue};
 
-/// How many schedules of each scenario are tried: all of them together take some seconds.
+/// The number of schedules tried for each scenario: all of them together take some seconds.
 const ITERATIONS: usize = 20_000;
 const KEYS: usize = 2;
 
@@ -25,7 +25,7 @@ struct Cell {
     wanted: AtomicUsize,
 }
 
-/// How a worker goes from one key to the next.
+/// The way of a worker from one key to the next.
 #[derive(Clone, Copy)]
 enum Way {
     Next,

@@ -1,4 +1,4 @@
-//! What the queue promises to producers and workers, on virtual time.
+//! The promises of the queue to producers and workers, on virtual time.
 
 use std::{
     collections::BTreeMap,

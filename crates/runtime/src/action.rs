@@ -1,8 +1,8 @@
-//! What a reconcile asks for when it succeeds.
+//! The result of a successful reconcile.
 
 use std::time::Duration;
 
-/// What happens to a key after a successful reconcile. Its failures are forgotten either way.
+/// The next step for a key after a successful reconcile. Its failures are forgotten either way.
 ///
 /// ```
 /// # use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Which changes matter.
+//! Changes of objects, and predicates over them.
 
 use windlass_cache::Obj;
 
@@ -8,11 +8,11 @@ use windlass_cache::Obj;
 /// ends at the decoder of the watch.
 #[derive(Clone, Copy, Debug)]
 pub struct Change<'a> {
-    /// What it was; `None` if it was added.
+    /// The state before; `None` if the object was added.
     pub old: Option<&'a Obj>,
-    /// What it is; `None` if it was deleted.
+    /// The state now; `None` if the object was deleted.
     pub new: Option<&'a Obj>,
-    /// Whether it was there when the controller started.
+    /// True if the object was there when the controller started.
     pub is_initial: bool,
 }
 
@@ -23,13 +23,13 @@ impl<'a> Change<'a> {
         self.new.or(self.old)
     }
 
-    /// Whether nothing changed: a resync repeats what is known.
+    /// Returns true if nothing changed: a resync repeats what is known.
     #[must_use]
     pub fn is_resync(&self) -> bool {
         matches!((self.old, self.new), (Some(old), Some(new)) if revision(old) == revision(new))
     }
 
-    /// Whether part of an object differs. Additions and deletions always do.
+    /// Returns true if part of an object differs. Additions and deletions always do.
     fn differs<T: PartialEq>(&self, part: impl Fn(&'a Obj) -> T) -> bool {
         match (self.old, self.new) {
             (Some(old), Some(new)) => part(old) != part(new),

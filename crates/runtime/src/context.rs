@@ -1,4 +1,4 @@
-//! What a reconcile works with.
+//! The context of a reconcile.
 
 mod apply;
 
@@ -19,7 +19,7 @@ use crate::{
 };
 pub use apply::Apply;
 
-/// What a reconcile works with: the client, the caches, the recorder, and the key.
+/// The context of a reconcile: the client, the caches, the recorder, and the key.
 ///
 /// Clones are cheap and share everything.
 #[derive(Clone)]
@@ -34,7 +34,7 @@ struct Inner {
     scope: Arc<WriteScope>,
 }
 
-/// What all reconciles of one controller share.
+/// The state that all reconciles of one controller share.
 pub(crate) struct Shared {
     pub(crate) name: String,
     pub(crate) client: RestClient,
@@ -43,7 +43,7 @@ pub(crate) struct Shared {
     pub(crate) env: Env,
     /// The kinds that the controller reads, each with its informer.
     pub(crate) kinds: Vec<(ResourceKind, SharedInformer)>,
-    /// Where keys go that changes name.
+    /// The queue for keys that changes name.
     pub(crate) target: KeyQueue,
     pub(crate) shutdown: Shutdown,
 }

@@ -26,7 +26,7 @@ pub use reconcile::{KeyReconciler, Reconciler};
 pub(crate) use run::BoundController;
 pub use run::StartError;
 
-/// How long a controller waits for its caches before it fails to start.
+/// The time that a controller waits for its caches before it fails to start.
 pub const CACHE_SYNC_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A controller: which objects it watches, and what it does about them.
@@ -243,7 +243,7 @@ impl Controller {
             .expect("invariant: the primary kind is always a source")
     }
 
-    /// How many keys are reconciled at the same time. The default is one.
+    /// Sets the number of keys that are reconciled at the same time. The default is one.
     pub fn workers(mut self, workers: usize) -> Self {
         self.options.workers = workers.max(1);
         self
@@ -268,7 +268,7 @@ impl Controller {
         self
     }
 
-    /// How long to wait for the caches before the start fails.
+    /// Sets the time to wait for the caches before the start fails.
     pub fn sync_timeout(mut self, timeout: Duration) -> Self {
         self.options.sync_timeout = timeout;
         self
@@ -287,8 +287,8 @@ impl Controller {
         self
     }
 
-    /// How many keys the journal remembers, in place of [`JOURNAL_KEYS_LIMIT`]; zero turns it off,
-    /// and nobody can ask why a key was reconciled.
+    /// Sets the number of keys in the journal, in place of [`JOURNAL_KEYS_LIMIT`]; zero turns it
+    /// off, and nobody can ask why a key was reconciled.
     pub fn journal_keys(mut self, limit: usize) -> Self {
         self.options.journal_keys = limit;
         self

@@ -28,12 +28,12 @@ pub struct Error(Box<Inner>);
 
 struct Inner {
     source: Box<dyn StdError + Send + Sync>,
-    /// What was being done, the innermost first.
+    /// The steps that were being done, the innermost first.
     context: Vec<String>,
     retry: Retry,
 }
 
-/// What becomes of a key whose reconcile failed.
+/// The next step for a key whose reconcile failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {
     /// It is tried again after the delay that the rate limiter chooses.
@@ -80,13 +80,13 @@ impl Error {
         self
     }
 
-    /// What becomes of the key.
+    /// The next step for the key.
     #[must_use]
     pub fn retry(&self) -> Retry {
         self.0.retry
     }
 
-    /// Whether the key is not tried again.
+    /// Returns true if the key is not tried again.
     #[must_use]
     pub fn is_terminal(&self) -> bool {
         self.0.retry == Retry::Never

@@ -6,7 +6,7 @@ use windlass_core::{Doc, doc};
 
 use crate::{Action, Context, Result};
 
-/// What a controller with a finalizer is asked to do.
+/// The task of a controller with a finalizer.
 #[derive(Clone, Debug)]
 pub enum Finalize<K> {
     /// The object is there, and holds the finalizer.

@@ -21,7 +21,7 @@ pub struct Freshness {
 
 #[derive(Debug)]
 struct Owner {
-    /// Which life of the object wrote; another one starts afresh.
+    /// The UID of the object that wrote; another one starts afresh.
     uid: Uid,
     written: BTreeMap<GroupResource, Revision>,
 }
@@ -53,13 +53,13 @@ impl Owner {
 pub struct Stale {
     /// The resource whose cache is behind.
     pub resource: GroupResource,
-    /// What the cache has reached.
+    /// The revision that the cache has reached.
     pub read: Option<Revision>,
-    /// What was written.
+    /// The revision that was written.
     pub written: Revision,
 }
 
-/// How far a cache has come.
+/// The progress of a cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reached {
     /// It reflects this revision, or none yet.
@@ -101,7 +101,7 @@ impl Freshness {
         }
     }
 
-    /// Whether every cache shows what the key has written; if so the record is dropped.
+    /// Checks that every cache shows what the key has written; if so the record is dropped.
     ///
     /// # Errors
     /// With every cache that is behind, in the order of their names.
@@ -145,13 +145,13 @@ impl Freshness {
         }
     }
 
-    /// How many keys wait for their caches, or have not been looked at since they wrote.
+    /// The number of keys that wait for their caches, or have not been looked at since they wrote.
     #[must_use]
     pub fn len(&self) -> usize {
         self.owners.lock().len()
     }
 
-    /// Whether no key has a write to be seen.
+    /// Returns true if no key has a write to be seen.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -64,7 +64,7 @@ impl fmt::Debug for Check {
     }
 }
 
-/// What is told about health: a status code and a text.
+/// A health report: a status code and a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HealthReport {
     pub(crate) code: u16,

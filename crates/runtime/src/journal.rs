@@ -17,13 +17,13 @@ use crate::{lru::Lru, writes::Write};
 pub use aging::JOURNAL_DOCUMENTS_LIMIT;
 use aging::Order;
 
-/// How many keys of one controller are remembered, unless it says otherwise.
+/// The most keys of one controller that are remembered, unless it says otherwise.
 pub const JOURNAL_KEYS_LIMIT: usize = 1024;
 
-/// How many reconciles of one key are remembered.
+/// The most reconciles of one key that are remembered.
 pub const JOURNAL_ENTRIES_LIMIT: usize = 8;
 
-/// How many causes of one reconcile are told apart; further ones are counted.
+/// The most causes of one reconcile that are told apart; further ones are counted.
 pub const JOURNAL_CAUSES_LIMIT: usize = 4;
 
 /// The journal of one controller.
@@ -34,34 +34,34 @@ pub(crate) struct Journal {
     order: Mutex<Order>,
 }
 
-/// What is known of one key.
+/// The history of one key.
 #[derive(Default)]
 pub(crate) struct Trail {
-    /// What has happened since the last reconcile began.
+    /// The causes since the last reconcile began.
     pending: Pending,
     /// The last reconciles, the most recent last.
     entries: VecDeque<Entry>,
 }
 
-/// What has happened to a key that was not reconciled since.
+/// The causes of a reconcile that has not begun.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pending {
     /// Mostly there is one, which is kept without a list.
     first: Option<Cause>,
     more: Vec<Cause>,
-    /// How many causes there were in all.
+    /// The number of causes in all.
     count: usize,
     since: Option<Instant>,
 }
 
-/// What led to a reconcile that has begun, and where to note its end.
+/// The causes of a reconcile that has begun, and the place for its result.
 #[derive(Debug, Default)]
 pub(crate) struct Begun {
     pub(crate) pending: Pending,
     place: usize,
 }
 
-/// Why a key was queued.
+/// The cause of an add to the queue.
 #[derive(Clone, Debug)]
 pub(crate) enum Cause {
     /// An object was added, changed or deleted: what it was before, and after.
@@ -92,7 +92,7 @@ pub(crate) struct Entry {
     pub(crate) writes: Vec<Write>,
     pub(crate) write_count: usize,
     pub(crate) outcome: Cow<'static, str>,
-    /// How often the key has failed in a row.
+    /// The number of failures of the key in a row.
     pub(crate) failures: u32,
     pub(crate) next_due: Option<Instant>,
     /// True for one that has given up its documents.

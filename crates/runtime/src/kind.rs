@@ -1,4 +1,4 @@
-//! What the runtime must know about a kind.
+//! The facts about a kind that the runtime needs.
 
 use windlass_client::Typed;
 use windlass_core::{GroupVersion, Gvk, Gvr};
@@ -58,7 +58,7 @@ impl ResourceKind {
         &self.gvr
     }
 
-    /// Whether its objects live in namespaces.
+    /// Returns true if its objects live in namespaces.
     #[must_use]
     pub fn is_namespaced(&self) -> bool {
         self.is_namespaced

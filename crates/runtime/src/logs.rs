@@ -133,7 +133,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// What was logged.
+    /// The lines that were logged.
     #[derive(Clone, Default)]
     pub(crate) struct Lines(pub(crate) Arc<Mutex<Vec<u8>>>);
 

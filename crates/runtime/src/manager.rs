@@ -81,7 +81,7 @@ pub(crate) struct Inner {
 /// Adds metrics to a registry.
 type Register = Box<dyn Fn(&mut Registry) + Send + Sync>;
 
-/// What was added before the start.
+/// The controllers and tasks that were added before the start.
 #[derive(Default)]
 struct Added {
     tasks: Vec<Task>,
@@ -267,7 +267,7 @@ impl ManagerHandle {
             .map_or_else(String::new, |inner| inner.metrics_text())
     }
 
-    /// Why a key was reconciled, for each controller that knows it.
+    /// The story of a key, for each controller that knows it.
     #[must_use]
     pub fn why(&self, key: &Key) -> String {
         self.inner

@@ -1,4 +1,4 @@
-//! What the runtime counts, under upstream's names where upstream has one.
+//! The metrics of the runtime, under upstream's names where upstream has one.
 
 mod caches;
 mod queues;
@@ -159,7 +159,7 @@ struct Series {
     stale: Family<StaleLabels, Counter>,
 }
 
-/// How a reconcile counts.
+/// The result of a reconcile, as it is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Success,
@@ -267,7 +267,7 @@ impl Drop for Active {
     }
 }
 
-/// What happens to events.
+/// Metrics of events.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct EventMetrics(Metrics);
 
@@ -306,7 +306,7 @@ impl EventMetrics {
     }
 }
 
-/// What happens to leadership.
+/// Metrics of leadership.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ElectionMetrics(Metrics);
 

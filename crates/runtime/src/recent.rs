@@ -42,7 +42,7 @@ impl<K: Clone + Eq + Hash> Recent<K> {
         }
     }
 
-    /// Whether a key is remembered. To ask counts as use.
+    /// Returns true if a key is remembered. To ask counts as use.
     pub fn contains(&mut self, key: &K) -> bool {
         let is_known = self.keys.peek(key).is_some();
         if is_known {

@@ -38,7 +38,7 @@ impl Shutdown {
         self.requested.send_replace(true);
     }
 
-    /// Whether everybody was asked to stop.
+    /// Returns true if everybody was asked to stop.
     #[must_use]
     pub fn is_requested(&self) -> bool {
         *self.requested.borrow()

@@ -48,14 +48,14 @@ impl Trigger {
         &self.key
     }
 
-    /// How long that waits; `None` if not at all.
+    /// The delay; `None` for none.
     #[must_use]
     pub fn delay(&self) -> Option<Duration> {
         self.after
     }
 }
 
-/// Whether a change matters.
+/// A predicate: true for a change that matters.
 pub(crate) type Filter = Arc<dyn Fn(&Change<'_>) -> bool + Send + Sync>;
 
 /// A kind that a controller reads, and what it makes of its changes.
@@ -68,12 +68,12 @@ pub(crate) struct Source {
     pub(crate) filters: Vec<Filter>,
 }
 
-/// Which keys an object concerns.
+/// The keys that an object concerns.
 #[derive(Clone)]
 pub(crate) enum Mapper {
     /// Its own.
     Itself,
-    /// That of the owner which manages it, if that is of this kind.
+    /// The key of the owner which manages it, if that is of this kind.
     Owner(ResourceKind),
     /// Those that a function names.
     Keys(KeysFn),

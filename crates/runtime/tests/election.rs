@@ -123,7 +123,7 @@ fn server(seed: u64) -> ModelServer {
     server
 }
 
-/// What goes wrong with the calls for the Lease.
+/// The faults of calls for the Lease.
 fn random_fault(env: &Env, _: &Call) -> Fault {
     let seconds = |limit: u64| Duration::from_millis(env.random_below(limit * 1000));
     match env.random_below(20) {

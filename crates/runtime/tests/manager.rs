@@ -27,7 +27,7 @@ use windlass_testing::{Fault, Faults, ModelServer, TokioClock};
 const PODS: &str = "/api/v1/namespaces/default/pods";
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
 
-/// What happened, in order.
+/// The events of a test, in order.
 #[derive(Clone, Default)]
 struct Story(Arc<Mutex<Vec<String>>>);
 

@@ -10,7 +10,7 @@ use windlass_core::{Doc, doc};
 
 use crate::{Body, WatchError, WatchEvent};
 
-/// What a request carries.
+/// The body of a request.
 #[derive(Clone, Default)]
 pub enum Payload {
     /// Nothing.
@@ -22,7 +22,7 @@ pub enum Payload {
     Doc(Doc),
 }
 
-/// What an answer carries.
+/// The body of an answer.
 #[derive(Debug)]
 pub enum Content {
     /// Bytes, as they arrive.

@@ -13,11 +13,11 @@ use crate::Status;
 pub struct Undecodable {
     /// The name of the object, where it can be made out.
     pub key: Option<Key>,
-    /// What is wrong with it.
+    /// The fault.
     pub error: ObjectError,
 }
 
-/// What is wrong with an object.
+/// A fault of an object.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ObjectError {
@@ -40,7 +40,7 @@ impl fmt::Display for Named<'_> {
     }
 }
 
-/// Why decoding ended before the bytes did.
+/// The reason why decoding ended before the bytes did.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DecodeError {
@@ -53,9 +53,9 @@ pub enum DecodeError {
     /// The bytes are not what they should be.
     #[error("byte {at}: expected {expected}")]
     Unexpected {
-        /// What should stand there.
+        /// The expected text.
         expected: &'static str,
-        /// Where, counted from the first byte of the body.
+        /// The place, counted from the first byte of the body.
         at: u64,
     },
     /// A part of the body that is not an object of the list could not be read.
@@ -67,7 +67,7 @@ pub enum DecodeError {
     /// The body ended too early.
     #[error("the body ended after {bytes} bytes, in the middle")]
     Cut {
-        /// How many bytes came.
+        /// The number of bytes that came.
         bytes: u64,
     },
     /// A server answered with a status in place of the body that was asked for.

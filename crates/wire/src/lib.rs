@@ -1,4 +1,4 @@
-//! What requests and answers carry, for clients and servers alike.
+//! The bodies of requests and answers, for clients and servers alike.
 //!
 //! A client and a server in one process do not see each other; both see this crate. A request
 //! carries a [`Payload`], an answer [`Content`]: bytes, or documents that were never written out. A

@@ -19,7 +19,7 @@ use crate::{
     state::{Handout, Intake},
 };
 
-/// How often a worker gives way, in one wait, to another thread that serves the queue. Two threads
+/// The most yields of a worker, in one wait, to another thread that serves the queue. Two threads
 /// that take turns at every key spend more time on waiting for each other than on the keys; one of
 /// them does better to run something else. It does not give way to a thread that takes its time
 /// with a key, nor for ever.
@@ -48,11 +48,11 @@ struct Seat<'q, K: Clone + Eq> {
     /// The hand-out that the worker is done with.
     ended: Option<SlotId>,
     ticket: Option<Ticket>,
-    /// How often it has given way to another thread.
+    /// The number of yields to another thread.
     yields: u32,
 }
 
-/// What a look at the queue has come to.
+/// The result of a look at the queue.
 enum Turn<K> {
     Work(Handout<K>),
     /// The queue is shut down and empty.

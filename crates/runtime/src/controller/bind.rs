@@ -23,7 +23,7 @@ use crate::{
     writes::OwnWrites,
 };
 
-/// What a controller is given.
+/// The parts that a manager gives to a controller.
 pub(crate) struct Supplies {
     pub(crate) client: RestClient,
     pub(crate) factory: InformerFactory,

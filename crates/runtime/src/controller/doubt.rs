@@ -16,10 +16,10 @@ use crate::{
     writes::{Doubt, Doubts, WriteScope},
 };
 
-/// How many objects are looked at to find the newest; beyond that the revision of the list counts.
+/// The most objects that are looked at to find the newest; beyond, the list's revision counts.
 const LOOK_LIMIT: u32 = 500;
 
-/// How long to wait before a server that did not answer is asked again.
+/// The wait before a server that did not answer is asked again.
 const AGAIN_WAIT: Duration = Duration::from_secs(1);
 
 impl Parts {

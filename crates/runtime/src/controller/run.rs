@@ -22,7 +22,7 @@ use crate::{
     writes::OwnWrites,
 };
 
-/// How long to wait before a cache that the server refuses is looked at again.
+/// The wait before a cache that the server refuses is looked at again.
 const REFUSED_WAIT: Duration = Duration::from_secs(1);
 
 /// A controller did not start.
@@ -37,9 +37,9 @@ pub enum StartError {
         controller: String,
         /// The resource whose cache is not complete.
         resource: String,
-        /// How long it waited.
+        /// The time that it waited.
         after: Duration,
-        /// What the informer says about it.
+        /// The informer's reason.
         reason: Option<SyncError>,
     },
 }

@@ -19,11 +19,11 @@ use crate::{
     writes::{Doubt, Doubts, WriteScope, Writes},
 };
 
-/// What a reconcile has come to, for the journal.
+/// The result of a reconcile, for the journal.
 struct Verdict {
     outcome: Cow<'static, str>,
     next: Option<Duration>,
-    /// How often the key has failed in a row.
+    /// The number of failures of the key in a row.
     failures: u32,
 }
 
@@ -288,7 +288,7 @@ fn panic_text(panic: &(dyn Any + Send)) -> &str {
         .unwrap_or("of unknown cause")
 }
 
-/// Whether somebody else was faster. The next look at the cache puts that right, so that it is
+/// Returns true if another write came first. The next look at the cache puts that right, so it is
 /// no news to anybody.
 fn is_conflict(error: &Error) -> bool {
     let request = error.downcast_ref::<windlass_client::Error>();

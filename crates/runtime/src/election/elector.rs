@@ -93,7 +93,7 @@ impl LeaderElector {
         self
     }
 
-    /// What writes must ask before they are sent.
+    /// The guard that writes must ask before they are sent.
     #[must_use]
     pub fn guard(&self) -> LeaderGuard {
         self.guard.clone()

@@ -42,7 +42,7 @@ pub struct LeaderGuard {
 struct State {
     /// `None` while somebody else may lead.
     until: Option<Deadline>,
-    /// How many writes were refused.
+    /// The number of refused writes.
     refused: u64,
 }
 
@@ -114,7 +114,7 @@ impl LeaderGuard {
         }
     }
 
-    /// Whether a write may be sent now.
+    /// Checks that a write may be sent now.
     ///
     /// # Errors
     /// When it may not; this is counted.
@@ -136,7 +136,7 @@ impl LeaderGuard {
         self.state.lock().until.map(|until| until.0.instant)
     }
 
-    /// How many writes were refused.
+    /// The number of refused writes.
     #[must_use]
     pub fn refused(&self) -> u64 {
         self.state.lock().refused
@@ -258,7 +258,7 @@ fn refused(refusal: NotLeader, may_have_arrived: bool) -> BoxError {
     refusal.into()
 }
 
-/// Whether a request of this method may change something.
+/// Returns true if a request of this method may change something.
 pub(crate) fn is_write(method: &Method) -> bool {
     !method.is_safe()
 }

@@ -19,7 +19,7 @@ pub struct LeaseLock {
     last: Mutex<Option<Doc>>,
 }
 
-/// Why the Lease was not read or written.
+/// The reason why the Lease was not read or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LeaseError {

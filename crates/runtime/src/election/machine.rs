@@ -7,7 +7,7 @@ use windlass_core::{Doc, MicroTime};
 
 use super::record::LeaseRecord;
 
-/// What the election asks to be sent.
+/// A request that the election asks to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
     /// Read the Lease.
@@ -18,7 +18,7 @@ pub enum Request {
     Update(LeaseRecord),
 }
 
-/// What came back.
+/// The answer to a request of the election.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// The Lease: as it is, or as it was stored.
@@ -29,7 +29,7 @@ pub enum Answer {
     Failed,
 }
 
-/// What comes next.
+/// The next step of the election.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Turn {
     /// Send this, and bring the answer.
@@ -49,14 +49,14 @@ pub enum Turn {
 pub struct Election {
     identity: String,
     lease_duration: Duration,
-    /// What we saw last.
+    /// The record that we saw last.
     observed: LeaseRecord,
     /// When it last changed, on our clock.
     observed_at: Option<Instant>,
     phase: Phase,
     /// When the request in flight was sent.
     sent_at: Option<Instant>,
-    /// How often the fast way of renewing failed and the slow one succeeded.
+    /// The number of renewals that succeeded the slow way only.
     slow_renewals: u64,
 }
 
@@ -129,31 +129,31 @@ impl Election {
         }
     }
 
-    /// What we saw last, and when it changed.
+    /// The record that we saw last, and the time when it changed.
     #[must_use]
     pub fn observed(&self) -> (&LeaseRecord, Option<Instant>) {
         (&self.observed, self.observed_at)
     }
 
-    /// Whether we are the holder that we saw last.
+    /// Returns true if we are the holder that we saw last.
     #[must_use]
     pub fn is_leader(&self) -> bool {
         self.observed.holder == self.identity
     }
 
-    /// Whether a request is on its way that makes the Lease ours if it arrives.
+    /// Returns true if a request is on its way that makes the Lease ours if it arrives.
     #[must_use]
     pub fn is_claiming(&self) -> bool {
         !matches!(self.phase, Phase::Idle | Phase::Reading)
     }
 
-    /// How often the Lease had changed under us although it was ours.
+    /// The number of times that the Lease had changed under us although it was ours.
     #[must_use]
     pub fn slow_renewals(&self) -> u64 {
         self.slow_renewals
     }
 
-    /// What gives the Lease back; `None` if it is not ours, as far as we saw.
+    /// The record that gives the Lease back; `None` if it is not ours, as far as we saw.
     #[must_use]
     pub fn release(&self, wall: MicroTime) -> Option<LeaseRecord> {
         self.is_leader().then(|| LeaseRecord {
@@ -195,7 +195,7 @@ impl Election {
         Turn::Leading(self.sent_at.unwrap_or(now))
     }
 
-    /// Whether the holder's time has not run out, on our clock.
+    /// Returns true if the holder's time has not run out, on our clock.
     fn is_valid(&self, now: Instant) -> bool {
         // A duration beyond the end of time, which a holder may well declare, does not run out.
         let until = |seen: Instant| seen.checked_add(self.observed.duration);

@@ -4,23 +4,23 @@ use std::time::Duration;
 
 use windlass_core::Key;
 
-/// How much longer than the retry period a candidate may wait, as a share of it.
+/// The jitter of a candidate's wait beyond the retry period, as a share of it.
 pub const JITTER_FACTOR: f64 = 1.2;
 
-/// How an election is held. The defaults are those of the Kubernetes components.
+/// Options of a leader election. The defaults are those of the Kubernetes components.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ElectionOptions {
     /// The Lease.
     pub lease: Key,
-    /// Who we are: a name that no other candidate has.
+    /// Our identity: a name that no other candidate has.
     pub identity: String,
-    /// How long candidates wait after the last sign of life of a leader.
+    /// The time that candidates wait after the last sign of life of a leader.
     pub lease_duration: Duration,
-    /// How long a leader tries to renew before it gives up.
+    /// The time that a leader tries to renew before it gives up.
     pub renew_deadline: Duration,
-    /// How long to wait between two attempts.
+    /// The wait between two attempts.
     pub retry_period: Duration,
-    /// Whether a leader that stops gives the Lease back, so that another need not wait.
+    /// True if a leader that stops gives the Lease back, so that another need not wait.
     pub is_released_on_stop: bool,
     /// Labels for the Lease.
     pub labels: Vec<(String, String)>,
@@ -62,7 +62,7 @@ impl ElectionOptions {
         }
     }
 
-    /// Whether the options can work.
+    /// Checks that the options can work.
     ///
     /// # Errors
     /// With the first rule that is broken.

@@ -1,4 +1,4 @@
-//! What a Lease says.
+//! The election record in a Lease.
 
 use std::time::Duration;
 
@@ -7,19 +7,19 @@ use windlass_core::{Doc, MicroTime, Object, Str};
 /// The `spec` of a Lease.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeaseRecord {
-    /// Who leads; empty when the Lease was given back.
+    /// The identity of the leader; empty when the Lease was given back.
     pub holder: String,
-    /// How long the others shall wait. Whole seconds.
+    /// The time that the others shall wait. Whole seconds.
     pub duration: Duration,
     /// When the holder came to lead, on its own clock.
     pub acquired: Option<MicroTime>,
     /// When the holder last said that it is alive, on its own clock.
     pub renewed: Option<MicroTime>,
-    /// How often the Lease has changed hands.
+    /// The number of times that the Lease has changed hands.
     pub transitions: i64,
-    /// How a coordinated election chooses.
+    /// The strategy of a coordinated election.
     pub strategy: Option<String>,
-    /// Who shall lead next, in a coordinated election.
+    /// The identity that shall lead next, in a coordinated election.
     pub preferred_holder: Option<String>,
 }
 

@@ -513,7 +513,7 @@ async fn a_stop_while_the_lease_is_being_acquired_leaves_it_to_others() {
 /// Clocks of a machine that was suspended for some time: tokio's does not know.
 struct SuspendedClock {
     awake: TokioClock,
-    /// How long the machine slept, and how far the time of day went on meanwhile.
+    /// The time that the machine slept, and by how much the time of day went on meanwhile.
     asleep: parking_lot::Mutex<(Duration, Duration)>,
 }
 

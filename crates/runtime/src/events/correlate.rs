@@ -12,13 +12,13 @@ use super::{
 };
 use crate::lru::Lru;
 
-/// How many events of one reason with different messages are told apart.
+/// The most events of one reason with different messages that are told apart.
 pub const AGGREGATE_LIMIT: usize = 10;
 
 /// Within what time of each other events count as similar.
 pub const AGGREGATE_WINDOW: Duration = Duration::from_secs(600);
 
-/// How many events, reasons and objects are remembered.
+/// The most events, reasons and objects that are remembered.
 pub const CACHE_LIMIT: usize = 4096;
 
 const AGGREGATE_PREFIX: &str = "(combined from similar events): ";
@@ -26,17 +26,17 @@ const AGGREGATE_PREFIX: &str = "(combined from similar events): ";
 /// The limits of a [`Correlator`]. The defaults are upstream's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CorrelatorOptions {
-    /// How many events, reasons and objects are remembered.
+    /// The most events, reasons and objects that are remembered.
     pub cache_limit: usize,
     /// From how many different messages on they are merged.
     pub aggregate_limit: usize,
     /// Within what time of each other.
     pub aggregate_window: Duration,
-    /// How many events of one object pass at once.
+    /// The most events of one object that pass at once.
     pub spam_burst: u32,
-    /// How long it takes until one more may pass.
+    /// The time until one more may pass.
     pub spam_refill_interval: Duration,
-    /// What shares one allowance.
+    /// The key of an allowance.
     pub spam_key: SpamKey,
 }
 
@@ -53,14 +53,14 @@ impl Default for CorrelatorOptions {
     }
 }
 
-/// What is to be done with an event.
+/// An event after correlation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Correlated {
     /// The event, with the name and the count it has in its series.
     pub event: Event,
-    /// Whether it was told before: its object exists and is to be patched.
+    /// True if it was recorded before: its object exists and is to be patched.
     pub is_repeat: bool,
-    /// Whether it is held back, because its object is too loud. It has been counted all the same.
+    /// True if it is held back, because its object is too loud. It has been counted all the same.
     pub is_spam: bool,
     /// Under what it is counted.
     key: String,
@@ -122,7 +122,7 @@ impl Correlator {
         self.counter.stored(&correlated.key, name, resource_version);
     }
 
-    /// Whether an event that was held back may be told now, which uses up part of the allowance.
+    /// Returns true if an event that was held back may be recorded now, which uses up allowance.
     pub fn may_tell(&mut self, correlated: &Correlated, now: Instant) -> bool {
         self.spam.allows(&correlated.event, now)
     }
@@ -159,7 +159,7 @@ impl Correlator {
 }
 
 impl Correlated {
-    /// What all events of the series share.
+    /// The key that all events of the series share.
     #[must_use]
     pub fn series(&self) -> &str {
         &self.key
@@ -174,12 +174,12 @@ impl Correlated {
     }
 }
 
-/// What similar events share: all but the message and the part of the object.
+/// The key of similar events: all but the message and the part of the object.
 pub(super) fn aggregate_key(event: &Event) -> String {
     object_key(event) + &event.event_type.to_string() + "\0" + &event.reason + "\0"
 }
 
-/// What repetitions of an event share.
+/// The key of repetitions of an event.
 fn event_key(event: &Event) -> String {
     aggregate_key(event) + &event.involved.field_path + "\0" + &event.message
 }

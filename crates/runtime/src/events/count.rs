@@ -10,7 +10,7 @@ pub(super) struct Counter {
     known: Lru<String, Known>,
 }
 
-/// What is known of an event that happened before.
+/// An event that happened before.
 #[derive(Clone, Debug, Default)]
 struct Known {
     count: u32,

@@ -7,7 +7,7 @@ use windlass_core::{Doc, Env, Object, Str, Time, doc, names};
 /// Longest message that is sent; an API server refuses longer ones.
 const MESSAGE_BYTES_LIMIT: usize = 1024;
 
-/// Whether an event tells of the usual course of things.
+/// The type of an event: the usual course of things, or a warning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EventType {
     /// For information.
@@ -96,7 +96,7 @@ impl Reference {
     }
 }
 
-/// Who tells.
+/// The reporter of an event.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Source {
     /// The name of the controller.
@@ -110,9 +110,9 @@ pub struct Source {
 pub struct Event {
     /// The name of the event object itself.
     pub name: String,
-    /// What it is about.
+    /// The object that it is about.
     pub involved: Reference,
-    /// Who tells.
+    /// The reporter.
     pub source: Source,
     /// Normal or Warning.
     pub event_type: EventType,
@@ -122,7 +122,7 @@ pub struct Event {
     pub message: String,
     /// Further facts, for programs.
     pub annotations: Vec<(String, String)>,
-    /// How often it has happened.
+    /// The number of times that it has happened.
     pub count: u32,
     /// When it happened first.
     pub first: Time,
@@ -198,7 +198,7 @@ impl Event {
         })
     }
 
-    /// What differs between two reports of the same event.
+    /// The patch between two reports of the same event.
     #[must_use]
     pub fn to_patch(&self) -> Doc {
         doc!({

@@ -16,7 +16,7 @@ use crate::{
     shutdown::Shutdown,
 };
 
-/// How many events wait for one sink; further ones are dropped and counted.
+/// The most events that wait for one sink; further ones are dropped and counted.
 pub const QUEUE_LIMIT: usize = 1000;
 
 /// Passes events on to any number of sinks. Each sink has a queue, a memory and a pace of its own
@@ -45,8 +45,8 @@ struct Sinks {
 /// The events that wait for one sink.
 struct Queue {
     events: mpsc::Sender<Arc<Event>>,
-    /// How many were dropped since it was full. A sink that is too slow for a crowd of events would
-    /// fill the log with one line for each of them.
+    /// The number of events dropped since it was full: logged once when the queue recovers, because
+    /// one line for each would fill the log.
     dropped: u64,
 }
 
@@ -67,7 +67,7 @@ impl Queue {
         true
     }
 
-    /// Whether there is no room, as there was none for the event before.
+    /// Returns true if there is no room, as there was none for the event before.
     fn is_dropping(&self) -> bool {
         self.dropped > 0 && self.events.capacity() == 0
     }
@@ -202,7 +202,7 @@ impl EventBroadcaster {
         }
     }
 
-    /// How many events wait for the slowest sink.
+    /// The number of events that wait for the slowest sink.
     #[must_use]
     pub fn pending(&self) -> usize {
         let sinks = self.shared.sinks.lock();
@@ -210,7 +210,7 @@ impl EventBroadcaster {
         sinks.queues.iter().map(waiting).max().unwrap_or(0)
     }
 
-    /// What happens to the events.
+    /// The metrics of the events.
     #[must_use]
     pub fn metrics(&self) -> &Metrics {
         self.shared.metrics.all()

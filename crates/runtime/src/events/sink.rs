@@ -1,4 +1,4 @@
-//! Where events are stored.
+//! Sinks: the writing of events to the API server.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{metrics::EventMetrics, shutdown::Shutdown};
 
-/// How often the writing of one event is tried.
+/// The most attempts to write one event.
 pub const ATTEMPTS_LIMIT: u32 = 12;
 
 /// The wait between two attempts. The first wait is a random part of it, so that controllers that
@@ -28,7 +28,7 @@ const OWED_LIMIT: usize = 1024;
 /// The cause of a refusal because the namespace is being deleted.
 const NAMESPACE_TERMINATING: &str = "NamespaceTerminating";
 
-/// Why an event was not stored.
+/// The reason why an event was not stored.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SinkError {
@@ -117,7 +117,7 @@ pub(super) struct SinkLoop<S> {
     pub(super) options: CorrelatorOptions,
 }
 
-/// What one sink remembers.
+/// The memory of one sink.
 struct Memory {
     correlator: Correlator,
     /// The last event of each series that was held back since it was told. Told when the

@@ -7,13 +7,13 @@ use tokio::time::Instant;
 use super::event::Event;
 use crate::lru::Lru;
 
-/// How many events of one object pass at once.
+/// The most events of one object that pass at once.
 pub const SPAM_BURST: u32 = 25;
 
-/// How long it takes until one more may pass.
+/// The time until one more may pass.
 pub const SPAM_REFILL_INTERVAL: Duration = Duration::from_secs(300);
 
-/// What shares one allowance.
+/// The key of an allowance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SpamKey {
     /// All events of one type about one object from one source.
@@ -47,7 +47,7 @@ impl SpamFilter {
         }
     }
 
-    /// Whether the event may pass, which uses up part of the allowance.
+    /// Returns true if the event may pass, which uses up part of the allowance.
     pub(super) fn allows(&mut self, event: &Event, now: Instant) -> bool {
         let key = self.key_of(event);
         let burst = self.burst;
@@ -77,7 +77,7 @@ impl SpamFilter {
     }
 }
 
-/// Who tells, and about which object. The parts are kept apart by a character that none has.
+/// The reporter and the object. The parts are kept apart by a character that none has.
 pub(super) fn object_key(event: &Event) -> String {
     let (source, involved) = (&event.source, &event.involved);
     let parts = [

@@ -263,7 +263,7 @@ async fn an_event_that_is_gone_is_created_again() {
 struct Failing {
     attempts: Arc<AtomicU32>,
     error: fn() -> SinkError,
-    /// How many attempts fail before one succeeds.
+    /// The number of attempts that fail before one succeeds.
     until: u32,
 }
 

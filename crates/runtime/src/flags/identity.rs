@@ -1,4 +1,4 @@
-//! What this machine is called.
+//! The name of this machine.
 
 /// The name of this machine, as far as it can be found out without asking a name server.
 pub(super) fn hostname() -> String {

@@ -1,4 +1,4 @@
-//! What is left of a reconcile when newer ones have come: names in place of documents.
+//! Aging of journal entries: older reconciles keep names in place of documents.
 //!
 //! An event in the journal holds two states of an object, which nobody else may need any more. So
 //! only the newest reconciles of a controller keep them; of older ones it is still told which

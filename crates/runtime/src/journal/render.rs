@@ -7,7 +7,7 @@ use windlass_core::Doc;
 
 use super::{Cause, Entry, Pending, aging::named};
 
-/// How many changed fields of one event are named.
+/// The most changed fields of one event that are named.
 const PATHS_LIMIT: usize = 8;
 
 /// The story of a key: what is pending, and the last reconciles from the most recent on.

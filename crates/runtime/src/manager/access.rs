@@ -50,7 +50,7 @@ pub(super) struct Access {
 /// A bearer token, if there is one, a verb and a path.
 type Question = (Option<String>, &'static str, String);
 
-/// What was decided, and when.
+/// A decision, and its time.
 type Answer = Option<(Instant, Result<(), Refusal>)>;
 
 impl Access {

@@ -1,4 +1,4 @@
-//! How a manager is set up.
+//! The builder of a manager.
 
 use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -14,10 +14,10 @@ use crate::{
     writes::NotingLayer,
 };
 
-/// How long a manager waits for everything to end.
+/// The time that a manager waits for everything to end.
 pub const GRACE_PERIOD: Duration = Duration::from_secs(30);
 
-/// How often handlers are reminded of all objects, lengthened at random by up to as much.
+/// The resync period: handlers see all objects again, lengthened at random by up to as much.
 pub const RESYNC_PERIOD: Duration = Duration::from_secs(12 * 60 * 60);
 
 /// Requests per second of the client, and how many at once, as in kube-controller-manager.
@@ -26,7 +26,7 @@ const RATE_LIMIT: RateLimit = RateLimit {
     burst: 30,
 };
 
-/// How much longer than the lease duration a leader may go without renewing before `/healthz`
+/// The time beyond the lease duration that a leader may go without renewing before `/healthz`
 /// says so.
 const ELECTION_TOLERANCE: Duration = Duration::from_secs(20);
 
@@ -44,7 +44,7 @@ pub struct ManagerBuilder {
     settings: Settings,
 }
 
-/// What only the run needs.
+/// Settings that only the run needs.
 #[derive(Default)]
 pub(super) struct Settings {
     pub(super) grace: Grace,
@@ -55,7 +55,7 @@ pub(super) struct Settings {
     pub(super) always_allowed: Option<Vec<String>>,
 }
 
-/// How long to wait for everything to end.
+/// The time to wait for everything to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Grace {
     Within(Duration),
@@ -123,7 +123,7 @@ impl ManagerBuilder {
         self
     }
 
-    /// Where time, randomness and ids come from.
+    /// Sets the source of time, randomness and ids.
     pub fn env(mut self, env: Env) -> Self {
         self.env = env;
         self
@@ -135,7 +135,7 @@ impl ManagerBuilder {
         self
     }
 
-    /// How often handlers are reminded of all objects; never by default.
+    /// Sets the resync period, after which handlers see all objects again; never by default.
     pub fn resync(mut self, period: Duration) -> Self {
         self.resync = period;
         self
@@ -154,7 +154,7 @@ impl ManagerBuilder {
         self
     }
 
-    /// How long to wait for everything to end; `None` for as long as it takes. The default is
+    /// Sets the time to wait for everything to end; `None` for as long as it takes. The default is
     /// [`GRACE_PERIOD`], and zero does not wait.
     pub fn grace_period(mut self, period: Option<Duration>) -> Self {
         self.settings.grace = period.map_or(Grace::Forever, Grace::Within);
@@ -286,7 +286,7 @@ impl ManagerBuilder {
 }
 
 impl Inner {
-    /// What a controller is given.
+    /// The parts that a controller is given.
     pub(super) fn supplies(&self, component: &str, needs_leader: bool) -> Supplies {
         let (client, shutdown) = match needs_leader {
             true => (&self.client, &self.leader_shutdown),

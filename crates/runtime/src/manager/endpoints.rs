@@ -1,4 +1,4 @@
-//! What the servers answer.
+//! The answers of the metrics and health servers.
 
 use std::{
     fmt::Write as _,

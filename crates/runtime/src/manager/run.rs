@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{Check, LeaderElector, controller::CACHE_SYNC_TIMEOUT, health::CheckFailed};
 
-/// How long to wait before a cache that the server refuses is looked at again.
+/// The wait before a cache that the server refuses is looked at again.
 const REFUSED_WAIT: Duration = Duration::from_secs(1);
 
 /// A task that failed.
@@ -25,7 +25,7 @@ const REFUSED_WAIT: Duration = Duration::from_secs(1);
 pub struct TaskFailure {
     /// The name of the task or controller.
     pub task: String,
-    /// What went wrong.
+    /// The text of the error.
     pub error: String,
 }
 
@@ -35,7 +35,7 @@ impl fmt::Display for TaskFailure {
     }
 }
 
-/// Why a manager ended otherwise than by the signal to stop.
+/// The reason why a manager ended otherwise than by the signal to stop.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
@@ -47,7 +47,7 @@ pub enum RunError {
     Listen {
         /// The address.
         address: SocketAddr,
-        /// Why not.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
@@ -66,9 +66,9 @@ pub enum RunError {
     Grace {
         /// The grace period.
         period: Duration,
-        /// What was still running.
+        /// The tasks that were still running.
         running: BTreeSet<String>,
-        /// What had failed before.
+        /// The failures before that.
         failures: Vec<TaskFailure>,
     },
 }
@@ -89,7 +89,7 @@ fn also(failures: &[TaskFailure]) -> String {
     }
 }
 
-/// What the controllers, and whatever else needs a leader, have come to.
+/// The result of the controllers, and of whatever else needs a leader.
 enum Led {
     /// They were asked to stop, or never started.
     Stopped {
@@ -99,7 +99,7 @@ enum Led {
     Lost,
 }
 
-/// What is running.
+/// The tasks that run.
 struct Running {
     servers: Servers,
     tasks: Group,

@@ -21,10 +21,10 @@ use super::{
 };
 use crate::shutdown::Shutdown;
 
-/// How long a client may take to send its request.
+/// The time that a client may take to send its request.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(32);
 
-/// How many clients are served at the same time; others wait.
+/// The most clients that are served at the same time; others wait.
 const CONNECTIONS_LIMIT: usize = 64;
 
 /// The servers that run. Dropping it ends them.

@@ -14,7 +14,7 @@ use windlass_queue::{Histogram, Snapshot};
 #[derive(Default)]
 pub(crate) struct QueueCollector(Mutex<Vec<(String, SnapshotFn)>>);
 
-/// What a queue looks like now, whatever its keys are.
+/// A snapshot of a queue, whatever its keys are.
 type SnapshotFn = Box<dyn Fn() -> Snapshot + Send + Sync>;
 
 type Labels = [(&'static str, String); 1];

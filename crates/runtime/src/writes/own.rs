@@ -123,7 +123,7 @@ impl OwnWrites {
         object.map_or_else(|| Uid::from(""), |object| object.uid())
     }
 
-    /// How many keys each part remembers.
+    /// The number of keys that each part remembers.
     pub(crate) fn sizes(&self) -> [(&'static str, usize); 3] {
         [
             ("doubts", self.doubts.lock().len()),

@@ -14,7 +14,7 @@ use windlass_core::{GroupResource, Key, Uid};
 
 use super::{OwnWrites, Write};
 
-/// How many writes of one reconcile the journal tells of; all of them count for freshness.
+/// The most writes of one reconcile in the journal; all of them count for freshness.
 const WRITES_LIMIT: usize = 32;
 
 /// A write that may or may not have been carried out.
@@ -24,7 +24,7 @@ pub(crate) struct Doubt {
     pub(crate) resource: GroupResource,
     /// The namespace; `None` outside of any.
     pub(crate) namespace: Option<String>,
-    /// Whether an object was to go: no object tells of that.
+    /// True if an object was to go: no object tells of that.
     pub(crate) is_deletion: bool,
 }
 
@@ -55,9 +55,9 @@ pub(crate) struct WriteScope {
 #[derive(Default)]
 struct State {
     writes: Writes,
-    /// How many writes of each sort are on their way.
+    /// The number of writes of each sort that are on their way.
     in_flight: BTreeMap<Doubt, usize>,
-    /// Whether the reconcile has returned.
+    /// True if the reconcile has returned.
     is_closed: bool,
 }
 
@@ -66,7 +66,7 @@ struct State {
 pub(crate) struct Writes {
     /// The first ones.
     pub(crate) list: Vec<Write>,
-    /// How many there were.
+    /// The number of writes.
     pub(crate) count: usize,
 }
 
