@@ -245,6 +245,16 @@ impl InformerFactory {
             .collect()
     }
 
+    /// Ends all informers at once, between two of their steps. None starts afterwards.
+    pub fn abort(&self) {
+        let mut informers = self.shared.informers.lock();
+        informers.is_shut_down = true;
+        let entries = informers.by_spec.values_mut();
+        let runs = entries.filter_map(|entry| entry.run.take());
+        runs.for_each(|run| run.abort());
+        self.shared.stop.send_replace(true);
+    }
+
     /// Stops all informers and waits until they have ended. None starts afterwards.
     pub async fn shutdown(&self) {
         let runs: Vec<_> = {

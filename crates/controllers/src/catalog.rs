@@ -440,6 +440,13 @@ pub fn protects_storage(entries: &[&Entry]) -> bool {
         .all(|name| entries.iter().any(|entry| entry.name == *name))
 }
 
+/// Returns true if pretend nodes are among these controllers. A server may report their resource
+/// metrics then.
+#[must_use]
+pub fn has_pretend_nodes(entries: &[&Entry]) -> bool {
+    entries.iter().any(|entry| entry.name == node::NAME)
+}
+
 /// The controllers that words choose: `*` for all that are on by default, `name` for one, `-name`
 /// for all but one.
 ///

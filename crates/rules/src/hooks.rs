@@ -3,7 +3,7 @@
 use std::fmt;
 
 use windlass_atlas::apply::Merging;
-use windlass_core::{Doc, Env};
+use windlass_core::{Doc, Env, Time};
 
 use crate::field::FieldErrors;
 use crate::reader::Reader;
@@ -18,6 +18,41 @@ pub struct Conversion {
     pub to_storage: fn(&Doc) -> Doc,
     /// From the stored form to the version of the row.
     pub from_storage: fn(&Doc) -> Doc,
+}
+
+/// The function that lists the objects of a group, a resource and a namespace (empty for all).
+type ListObjects<'a> = dyn Fn(&str, &str, &str) -> Vec<Doc> + 'a;
+
+/// The state of a cluster from which objects of kinds that are not stored are made.
+pub struct MadeFrom<'a> {
+    /// The time of the request.
+    pub now: Time,
+    /// The namespace of the request; empty for all.
+    pub namespace: &'a str,
+    list: &'a ListObjects<'a>,
+}
+
+impl<'a> MadeFrom<'a> {
+    /// The state at a time, as a request for a namespace sees it.
+    pub fn new(now: Time, namespace: &'a str, list: &'a ListObjects<'a>) -> Self {
+        Self {
+            now,
+            namespace,
+            list,
+        }
+    }
+
+    /// The stored objects of a resource, of one namespace or of all (empty).
+    #[must_use]
+    pub fn list(&self, group: &str, resource: &str, namespace: &str) -> Vec<Doc> {
+        (self.list)(group, resource, namespace)
+    }
+}
+
+impl fmt::Debug for MadeFrom<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "MadeFrom({})", self.now)
+    }
 }
 
 /// What a kind does beyond the rules of its row. Every method has a default that does nothing.
@@ -127,7 +162,7 @@ pub trait Hooks: Send + Sync {
     }
 
     /// The objects of a kind that is not stored, made when they are asked for.
-    fn made(&self) -> Option<Vec<Doc>> {
+    fn made(&self, _from: &MadeFrom<'_>) -> Option<Vec<Doc>> {
         None
     }
 

@@ -216,18 +216,20 @@ impl Context {
     }
 
     /// Changes fields of the status of an object. If they already have these values nothing is
-    /// sent. Returns the object as it is then.
+    /// sent, unless this reconcile has written objects of the kind: the object that it was given is
+    /// older than that. Returns the object as it is then.
     ///
     /// # Errors
     /// When the kind of the object is not one that the controller reads, or the request fails.
     pub async fn patch_status<K>(&self, object: &Obj<K>, status: impl Serialize) -> Result<Doc> {
         let doc = object.doc();
         let status = Doc::encode(&status)?;
-        let now = doc.at("/status");
-        if merge_patch(now, &status) == *now {
+        let (kind, now) = (self.kind_of(doc)?, doc.at("/status"));
+        let is_newest = !self.0.scope.has_written(&kind.gvr().group_resource());
+        if is_newest && merge_patch(now, &status) == *now {
             return Ok(doc.clone());
         }
-        let api = self.api(self.kind_of(doc)?, object.namespace());
+        let api = self.api(kind, object.namespace());
         // The UID makes the request fail if the name belongs to another object by now.
         let patch =
             Patch::Merge(doc!({ "metadata": { "uid": object.uid().as_str() }, "status": status }));

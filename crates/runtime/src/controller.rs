@@ -23,8 +23,8 @@ use crate::{
 pub(crate) use bind::Supplies;
 use reconcile::ReconcileFn;
 pub use reconcile::{KeyReconciler, Reconciler};
-pub(crate) use run::BoundController;
 pub use run::StartError;
+pub(crate) use run::{BoundController, synced};
 
 /// The time that a controller waits for its caches before it fails to start.
 pub const CACHE_SYNC_TIMEOUT: Duration = Duration::from_secs(120);

@@ -127,9 +127,10 @@ impl fmt::Display for Error {
     }
 }
 
+/// The same as `Display`: it is what a `main` that returns this error prints.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Error({:?}, {self})", self.0.retry)
+        fmt::Display::fmt(self, f)
     }
 }
 
@@ -145,6 +146,7 @@ mod tests {
             error.to_string(),
             "default/web: cannot write status: disk is full"
         );
+        assert_eq!(format!("{error:?}"), error.to_string());
         assert!(error.is_terminal());
         assert!(error.downcast_ref::<std::io::Error>().is_some());
     }

@@ -1,5 +1,7 @@
 //! Finalizers: a controller that must clean up before an object goes.
 
+use std::time::Duration;
+
 use windlass_cache::Obj;
 use windlass_client::Patch;
 use windlass_core::{Doc, doc};
@@ -50,9 +52,10 @@ where
     match (meta.is_deleting(), meta.has_finalizer(name)) {
         (false, true) => reconcile(Finalize::Apply(object)).await,
         (false, false) => {
-            // The update that this causes brings the object back.
             write(cx, object.doc(), &object.doc().with_finalizer(name)).await?;
-            Ok(Action::done())
+            // The update that this causes would bring the object back, if no filter of the
+            // controller passed over it: the generation is the same.
+            Ok(Action::requeue_after(Duration::ZERO))
         }
         (true, true) => {
             let action = reconcile(Finalize::Cleanup(object.clone())).await?;

@@ -78,6 +78,21 @@ pub fn all() -> Vec<Resource> {
     rows
 }
 
+/// The rows of the resource metrics API, which clusters get with metrics-server.
+#[must_use]
+pub fn resource_metrics() -> Vec<Resource> {
+    let metrics = |kind, plural| {
+        let row = row("metrics.k8s.io", "v1beta1", kind, plural);
+        row.only(&[Verb::Get, Verb::List])
+    };
+    vec![
+        metrics("NodeMetrics", "nodes")
+            .cluster()
+            .hooks(kinds::NodeMetrics),
+        metrics("PodMetrics", "pods").hooks(kinds::PodMetrics),
+    ]
+}
+
 fn core() -> Vec<Resource> {
     let v1 = |kind, plural| row("", "v1", kind, plural);
     vec![

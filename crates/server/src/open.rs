@@ -61,6 +61,9 @@ pub struct ServerOptions {
     pub tokens: TokenOptions,
     /// Faults that are injected between sockets and the server; none unless asked for.
     pub faults: Option<FaultPlan>,
+    /// True to serve `metrics.k8s.io` for pretend nodes and their pods: off by default, because
+    /// clusters get it with metrics-server.
+    pub resource_metrics: bool,
     /// The controllers that run beside the server, if that is known.
     pub controllers: RunningControllers,
     /// Time, randomness and ids.
@@ -184,6 +187,7 @@ impl ServerOptions {
             audit: None,
             tokens: TokenOptions::default(),
             faults: None,
+            resource_metrics: false,
             controllers: RunningControllers::default(),
             env,
         }
@@ -239,7 +243,7 @@ impl Server {
         let audit = options.open_audit()?;
         let (store, env) = (store?, options.env);
         let server = Self(Arc::new(Inner {
-            registry: Registry::built_in(),
+            registry: Registry::built_in(options.resource_metrics),
             definitions: Definitions::default(),
             openapi: OpenApi::default(),
             storage: Storage::new(store),

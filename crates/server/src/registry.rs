@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use parking_lot::RwLock;
 
+use windlass_schema::built_in;
 pub(crate) use windlass_schema::kinds::{Group, Table, Version};
 pub(crate) use windlass_schema::needs::{AfterWrite, Allocation, Creation};
 pub(crate) use windlass_schema::resource::{
@@ -24,12 +25,13 @@ pub(crate) struct Registry {
 }
 
 impl Registry {
-    /// The built-in kinds.
-    pub(crate) fn built_in() -> Self {
-        let built_in: Vec<Arc<Resource>> = windlass_schema::built_in::all()
-            .into_iter()
-            .map(Arc::new)
-            .collect();
+    /// The built-in kinds, with the resource metrics of pretend nodes or without.
+    pub(crate) fn built_in(resource_metrics: bool) -> Self {
+        let mut rows = built_in::all();
+        if resource_metrics {
+            rows.extend(built_in::resource_metrics());
+        }
+        let built_in: Vec<Arc<Resource>> = rows.into_iter().map(Arc::new).collect();
         Self {
             table: RwLock::new(Arc::new(Table::new(&built_in, &[]))),
             built_in,

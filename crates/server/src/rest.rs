@@ -99,7 +99,7 @@ async fn dispatch(call: &Call) -> Result<Response<Body>, Status> {
         return Err(Status::method_unknown());
     }
     call.check_route(verb)?;
-    if let Some(objects) = call.resource.hooks.made() {
+    if let Some(objects) = made::objects(call) {
         return made::answer(call, &objects);
     }
     if matches!(verb, Verb::Create | Verb::Update | Verb::Patch) {

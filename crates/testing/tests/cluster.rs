@@ -3,11 +3,14 @@
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use k8s_openapi::api::{
+    apps::v1::ReplicaSet,
+    core::v1::{ConfigMap, Namespace},
+};
 use windlass_cache::Obj;
-use windlass_client::{Config, DiscoveryClient, Propagation, RestClient};
+use windlass_client::{Config, DiscoveryClient, ListOptions, Propagation, RestClient};
 use windlass_core::{Doc, Gvr, doc};
-use windlass_runtime::{Action, Context, Controller, EventType, Result};
+use windlass_runtime::{Action, Context, Controller, EventType, ResourceKind, Result};
 use windlass_testing::Cluster;
 
 const CONFIG_MAPS: Gvr = Gvr::constant("", "v1", "configmaps");
@@ -175,4 +178,165 @@ async fn a_list_can_be_read_by_its_path() {
     assert!(!list.at("/items").items().is_empty());
     let bytes = client.get("/api/v1/namespaces").bytes().await.unwrap();
     assert_eq!(Doc::parse(&bytes).unwrap(), list);
+}
+
+/// Adds one to `count` of the map at every reconcile, and asks for the next.
+async fn count_up(map: Obj<ConfigMap>, cx: Context) -> Result<Action> {
+    let count: u32 = map.doc().str_at("/data/count").parse().unwrap_or_default();
+    let api = cx
+        .clientset()
+        .api::<ConfigMap>()
+        .namespaced(map.namespace());
+    let patch = doc!({ "data": { "count": (count + 1).to_string() } });
+    let patch = windlass_client::Patch::Merge(patch);
+    api.patch(map.name(), &patch, &cx.write_options()).await?;
+    Ok(Action::requeue_after(Duration::from_secs(1)))
+}
+
+/// Counts once a second: its own writes do not wake it.
+fn counter() -> Controller {
+    Controller::of::<ConfigMap>(count_up).filter(|change| change.old.is_none())
+}
+
+async fn count_of(cluster: &Cluster) -> u32 {
+    let map = cluster.get::<ConfigMap>("default/a").await.unwrap();
+    map.doc().str_at("/data/count").parse().unwrap_or_default()
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_aborted_manager_reconciles_nothing_any_more() {
+    let cluster = Cluster::start().await;
+    cluster.create_doc(&config_map("a")).await;
+    let running = cluster.run(counter());
+    cluster.until(async |c| count_of(c).await > 3).await;
+    running.abort();
+    tokio::task::yield_now().await;
+    let count = count_of(&cluster).await;
+    cluster.pass(Duration::from_secs(60)).await;
+    assert_eq!(count_of(&cluster).await, count);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_is_dropped_reconciles_nothing_any_more() {
+    let cluster = Cluster::start().await;
+    cluster.create_doc(&config_map("a")).await;
+    let manager = cluster.manager("test").build().unwrap();
+    manager.add(counter());
+    tokio::select! {
+        ended = manager.run() => panic!("{ended:?}"),
+        () = cluster.until(async |c| count_of(c).await > 3) => {}
+    }
+    let count = count_of(&cluster).await;
+    cluster.pass(Duration::from_secs(60)).await;
+    assert_eq!(count_of(&cluster).await, count);
+}
+
+/// Writes the status of a ReplicaSet to and fro, and leaves it as it was.
+async fn there_and_back(set: Obj<ReplicaSet>, cx: Context) -> Result<Action> {
+    for replicas in [7, 0] {
+        cx.patch_status(&set, doc!({ "replicas": replicas }))
+            .await?;
+    }
+    Ok(Action::done())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_status_is_compared_with_the_writes_of_the_same_reconcile() {
+    let cluster = Cluster::start().await;
+    cluster.run(Controller::of::<ReplicaSet>(there_and_back).filter(|change| change.old.is_none()));
+    let labels = doc!({ "app": "a" });
+    cluster
+        .create_doc(&doc!({
+            "apiVersion": "apps/v1", "kind": "ReplicaSet",
+            "metadata": { "name": "a", "namespace": "default" },
+            "spec": {
+                "selector": { "matchLabels": (labels.clone()) },
+                "template": {
+                    "metadata": { "labels": (labels) },
+                    "spec": { "containers": [{ "name": "a", "image": "a" }] },
+                },
+            },
+        }))
+        .await;
+    let find = async |c: &Cluster| c.get::<ReplicaSet>("default/a").await.unwrap();
+    // The create, and the two writes of the status.
+    cluster
+        .until(async |c| {
+            find(c)
+                .await
+                .doc()
+                .at("/metadata/managedFields")
+                .items()
+                .len()
+                > 1
+        })
+        .await;
+    cluster.pass(Duration::from_secs(1)).await;
+    assert_eq!(find(&cluster).await.doc().at("/status/replicas"), &doc!(0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn pretend_nodes_and_their_pods_have_resource_metrics() {
+    let cluster = Cluster::builder().controllers(["*"]).start().await;
+    cluster
+        .create_doc(&doc!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {
+                "name": "a", "namespace": "default",
+                "annotations": { "windlass.dev/cpu-usage": "250m" },
+            },
+            "spec": { "containers": [{ "name": "a", "image": "a" }] },
+        }))
+        .await;
+    let read = async |c: &Cluster, resource: &'static str| {
+        let api = c.resource(Gvr::constant("metrics.k8s.io", "v1beta1", resource));
+        api.list(&ListOptions::default()).await.unwrap().items
+    };
+    cluster
+        .until(async |c| read(c, "pods").await.len() == 1)
+        .await;
+    let pods = read(&cluster, "pods").await;
+    assert_eq!(pods[0].str_at("/kind"), "PodMetrics");
+    let container = pods[0].get("containers").unwrap().items()[0].clone();
+    assert_eq!(
+        container.get("usage").unwrap().get("cpu"),
+        Some(&doc!("250m"))
+    );
+    let nodes = read(&cluster, "nodes").await;
+    let used = nodes.iter().filter(|node| {
+        let cpu = node.get("usage").and_then(|usage| usage.get("cpu"));
+        cpu == Some(&doc!("250m"))
+    });
+    assert_eq!(used.count(), 1);
+    let without = Cluster::start().await;
+    let groups = without.client().get_doc("/apis").await;
+    assert!(!groups.unwrap().to_string().contains("metrics.k8s.io"));
+}
+
+/// Applies a map that is owned by a map in another namespace.
+async fn own_across(map: Obj<ConfigMap>, cx: Context) -> Result<Action> {
+    if map.name() == "a" {
+        let child = doc!({ "metadata": { "name": "child", "namespace": "kube-public" } });
+        let kind = ResourceKind::of::<ConfigMap>();
+        cx.apply_doc(&kind, child).owned_by(&map).await?;
+    }
+    Ok(Action::done())
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_owner_in_another_namespace_is_refused() {
+    let cluster = Cluster::start().await;
+    let running = cluster.run(Controller::of::<ConfigMap>(own_across));
+    cluster.create_doc(&config_map("a")).await;
+    let key = windlass_core::Key::new("default", "a");
+    let refusal = "cross-namespace owner references are disallowed, owner's namespace default";
+    cluster
+        .until(async |_| running.why(&key).contains(refusal))
+        .await;
+    assert!(
+        cluster
+            .get::<ConfigMap>("kube-public/child")
+            .await
+            .is_none()
+    );
 }

@@ -2,7 +2,7 @@
 
 use windlass_core::{Doc, doc};
 
-use crate::hooks::Hooks;
+use crate::hooks::{Hooks, MadeFrom};
 
 /// Hooks of component statuses.
 #[derive(Debug)]
@@ -11,7 +11,7 @@ pub struct Components;
 impl Hooks for Components {
     /// The store is a part of this server, and well if the server answers. How the others are is
     /// not known here.
-    fn made(&self) -> Option<Vec<Doc>> {
+    fn made(&self, _: &MadeFrom<'_>) -> Option<Vec<Doc>> {
         let store = doc!([{ "type": "Healthy", "status": "True", "message": "ok" }]);
         Some(vec![
             doc!({ "metadata": { "name": "controller-manager" } }),

@@ -33,10 +33,15 @@ impl Apply {
         }
     }
 
-    /// Makes an object the owner that manages this one, in the same namespace unless this one
-    /// names another.
+    /// Makes an object the owner that manages this one, in the same namespace.
+    ///
+    /// The apply fails if this object names another namespace, or is in none although its owner is
+    /// in one: the garbage collector would not find the owner, and delete this object.
     pub fn owned_by<K>(mut self, owner: &Obj<K>) -> Self {
-        self.object = self.object.and_then(|object| owned(object, owner.doc()));
+        let kind = &self.kind;
+        self.object = self
+            .object
+            .and_then(|object| owned(object, kind, owner.doc()));
         self
     }
 
@@ -74,15 +79,34 @@ impl IntoFuture for Apply {
     }
 }
 
-fn owned(object: Doc, owner: &Doc) -> Result<Doc> {
+fn owned(object: Doc, kind: &ResourceKind, owner: &Doc) -> Result<Doc> {
     let gvk = owner
         .gvk()
         .ok_or_else(|| Error::msg("the owner has no apiVersion and kind"))?;
     let reference = Doc::from(&OwnerRef::controller_of(owner, &gvk));
-    let namespace = owner.meta().namespace();
-    let object = match object.meta().namespace() {
-        "" if !namespace.is_empty() => object.with("/metadata/namespace", namespace)?,
-        _ => object,
-    };
+    let object = in_namespace_of(object, kind, owner.meta().namespace())?;
     Ok(object.with("/metadata/ownerReferences", vec![reference])?)
+}
+
+/// The object in the namespace of its owner, if that has one.
+fn in_namespace_of(object: Doc, kind: &ResourceKind, owner: &str) -> Result<Doc> {
+    let own = object.meta().namespace();
+    if owner.is_empty() || own == owner {
+        return Ok(object);
+    }
+    if !kind.is_namespaced() {
+        let text = format!(
+            "cluster-scoped resource must not have a namespace-scoped owner, owner's namespace \
+             {owner}"
+        );
+        return Err(Error::msg(text).terminal());
+    }
+    if !own.is_empty() {
+        let text = format!(
+            "cross-namespace owner references are disallowed, owner's namespace {owner}, obj's \
+             namespace {own}"
+        );
+        return Err(Error::msg(text).terminal());
+    }
+    Ok(object.with("/metadata/namespace", owner)?)
 }

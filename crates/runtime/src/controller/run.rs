@@ -198,7 +198,8 @@ struct Waits {
 }
 
 /// Waits for a cache. What the server refuses now it may grant later, as when a kind is installed.
-async fn synced(informer: &SharedInformer, refusal: &mut Option<SyncError>) {
+/// A reason is logged once, not with every attempt.
+pub(crate) async fn synced(informer: &SharedInformer, refusal: &mut Option<SyncError>) {
     while let Err(error) = informer.wait_for_sync().await {
         if refusal.as_ref() != Some(&error) {
             tracing::warn!(%error, "a cache cannot sync yet");
@@ -206,6 +207,7 @@ async fn synced(informer: &SharedInformer, refusal: &mut Option<SyncError>) {
         *refusal = Some(error);
         sleep(REFUSED_WAIT).await;
     }
+    *refusal = None;
 }
 
 impl fmt::Debug for BoundController {

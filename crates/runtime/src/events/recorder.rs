@@ -202,6 +202,15 @@ impl EventBroadcaster {
         }
     }
 
+    /// Ends at once. Events that are queued are lost.
+    pub(crate) fn abort(&self) {
+        self.shared.shutdown.trigger();
+        let mut sinks = self.shared.sinks.lock();
+        sinks.is_closed = true;
+        sinks.queues.clear();
+        sinks.tasks.drain(..).for_each(|task| task.abort());
+    }
+
     /// The number of events that wait for the slowest sink.
     #[must_use]
     pub fn pending(&self) -> usize {

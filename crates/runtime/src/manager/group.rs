@@ -1,9 +1,14 @@
 //! Tasks that are started and stopped together.
 
-use std::{collections::BTreeSet, future::Future, pin::Pin};
+use std::{
+    collections::BTreeSet,
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll},
+};
 
 use tokio::{
-    task::{Id, JoinSet},
+    task::{Id, JoinError, JoinHandle, JoinSet},
     time::{Instant, timeout_at},
 };
 
@@ -18,6 +23,29 @@ pub(super) struct Task {
     pub(super) name: String,
     pub(super) needs_leader: bool,
     pub(super) run: TaskFn,
+}
+
+/// A task that runs. Dropping it ends the task.
+pub(super) struct OwnedTask<T>(JoinHandle<T>);
+
+impl<T: Send + 'static> OwnedTask<T> {
+    pub(super) fn spawn(task: impl Future<Output = T> + Send + 'static) -> Self {
+        Self(tokio::spawn(task))
+    }
+}
+
+impl<T> Future for OwnedTask<T> {
+    type Output = Result<T, JoinError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.0).poll(cx)
+    }
+}
+
+impl<T> Drop for OwnedTask<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 /// Tasks that run. Dropping it ends them.

@@ -3,22 +3,23 @@
 use std::{collections::BTreeSet, fmt, net::SocketAddr, sync::Arc, time::Duration};
 
 use futures_util::future::BoxFuture;
-use tokio::{
-    task::JoinHandle,
-    time::{Instant, sleep, timeout, timeout_at},
-};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::{
     Inner, Manager,
     access::{ALWAYS_ALLOWED_PATHS, Access},
     builder::{Grace, Settings},
-    group::{Group, Task},
+    group::{Group, OwnedTask, Task},
     server::Servers,
 };
-use crate::{Check, LeaderElector, controller::CACHE_SYNC_TIMEOUT, health::CheckFailed};
+use crate::{
+    Check, LeaderElector,
+    controller::{CACHE_SYNC_TIMEOUT, synced},
+    health::CheckFailed,
+};
 
-/// The wait before a cache that the server refuses is looked at again.
-const REFUSED_WAIT: Duration = Duration::from_secs(1);
+/// The least time that caches and servers have to end.
+const LEAST_GRACE: Duration = Duration::from_secs(1);
 
 /// A task that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,11 +104,31 @@ enum Led {
 struct Running {
     servers: Servers,
     tasks: Group,
-    led: JoinHandle<Led>,
+    led: OwnedTask<Led>,
+}
+
+/// Ends at once what a manager has started, when its run is over or dropped: whoever drops the run
+/// means a crash.
+struct EndOnDrop(Arc<Inner>);
+
+impl Drop for EndOnDrop {
+    fn drop(&mut self) {
+        let inner = &self.0;
+        for shutdown in [
+            &inner.shutdown,
+            &inner.tasks_shutdown,
+            &inner.leader_shutdown,
+        ] {
+            shutdown.trigger();
+        }
+        inner.factory.abort();
+        inner.broadcaster.abort();
+    }
 }
 
 impl Manager {
-    /// Runs everything until the signal to stop, or until something fails.
+    /// Runs everything until the signal to stop, or until something fails. Dropping the future ends
+    /// everything between two steps, as a crash does.
     ///
     /// # Errors
     /// When something fails, or does not end in time. Leadership that is lost is a failure.
@@ -126,6 +147,7 @@ impl Inner {
     async fn run(self: Arc<Self>) -> Result<(), RunError> {
         let settings = std::mem::take(&mut *self.settings.lock());
         let tasks = self.take_tasks()?;
+        let _end = EndOnDrop(self.clone());
         let Settings {
             grace,
             elector,
@@ -179,14 +201,17 @@ impl Inner {
     /// Waits until all caches are complete. What the server refuses now it may grant later.
     async fn wait_for_caches(&self) -> Result<(), RunError> {
         let mut refusal = None;
-        let synced = async {
-            while let Err(error) = self.factory.wait_for_sync().await {
-                refusal = Some(error.to_string());
-                sleep(REFUSED_WAIT).await;
+        let all_synced = async {
+            for (spec, informer) in self.factory.informers() {
+                synced(&informer, &mut refusal).await;
+                tracing::info!(resource = %spec.resource.group_resource(), "cache is complete");
             }
         };
-        let in_time = timeout(CACHE_SYNC_TIMEOUT, synced).await;
-        let text = |_| refusal.unwrap_or_else(|| self.unsynced().join(", "));
+        let in_time = timeout(CACHE_SYNC_TIMEOUT, all_synced).await;
+        let text = |_| match refusal {
+            Some(error) => error.to_string(),
+            None => self.unsynced().join(", "),
+        };
         in_time.map_err(|late| RunError::Sync(text(late)))
     }
 
@@ -224,7 +249,7 @@ impl Inner {
     ) -> Running {
         let (led, free): (Vec<_>, Vec<_>) = tasks.into_iter().partition(|task| task.needs_leader);
         let tasks = Group::start(free, self.tasks_shutdown.clone());
-        let led = tokio::spawn(self.clone().lead(led, elector, grace));
+        let led = OwnedTask::spawn(self.clone().lead(led, elector, grace));
         Running {
             servers,
             tasks,
@@ -326,7 +351,7 @@ impl Inner {
         match until {
             None => rest.await,
             // The caches and servers wait for nobody else, and end in a moment if they end at all.
-            Some(until) => drop(timeout_at(until.max(Instant::now() + REFUSED_WAIT), rest).await),
+            Some(until) => drop(timeout_at(until.max(Instant::now() + LEAST_GRACE), rest).await),
         }
     }
 }

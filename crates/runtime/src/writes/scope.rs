@@ -57,6 +57,8 @@ struct State {
     writes: Writes,
     /// The number of writes of each sort that are on their way.
     in_flight: BTreeMap<Doubt, usize>,
+    /// The resources that were written, of those with a cache: no more than the controller reads.
+    written: BTreeSet<GroupResource>,
     /// True if the reconcile has returned.
     is_closed: bool,
 }
@@ -90,8 +92,14 @@ impl WriteScope {
                 self.own.hold(&self);
             }
             *state.in_flight.entry(doubt.clone()).or_default() += 1;
+            state.written.insert(doubt.resource.clone());
         }
         InFlight { scope: self, doubt }
+    }
+
+    /// Returns true if the reconcile has written objects of a resource that it reads.
+    pub(crate) fn has_written(&self, resource: &GroupResource) -> bool {
+        self.state.lock().written.contains(resource)
     }
 
     /// Ends the reconcile. Writes that tasks of it have sent and that have not been answered keep

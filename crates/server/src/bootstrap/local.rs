@@ -40,6 +40,7 @@ const PRIORITIES: &[(&str, &str, i64, i64)] = &[
     ("discovery.k8s.io", "v1", 16_200, 15),
     ("resource.k8s.io", "v1", 16_200, 21),
     ("flowcontrol.apiserver.k8s.io", "v1", 16_100, 21),
+    ("metrics.k8s.io", "v1beta1", 100, 100),
 ];
 
 /// Those of the built-in group versions.

@@ -7,8 +7,20 @@ use super::Call;
 use crate::body::Body;
 use crate::negotiate::Form;
 use crate::respond;
+use windlass_access::Objects;
+use windlass_rules::hooks::MadeFrom;
 use windlass_rules::status::Status;
 use windlass_rules::table::{self, Include};
+
+/// The objects of the requested kind, if they are made and not stored.
+pub(super) fn objects(call: &Call) -> Option<Vec<Doc>> {
+    let inner = call.server.inner();
+    let list = |group: &str, resource: &str, namespace: &str| {
+        Objects::list(&inner.storage, group, resource, namespace)
+    };
+    let from = MadeFrom::new(inner.env.now(), &call.path.namespace, &list);
+    call.resource.hooks.made(&from)
+}
 
 /// Answers a read of one object or of all of them.
 pub(super) fn answer(call: &Call, objects: &[Doc]) -> Result<Response<Body>, Status> {

@@ -125,7 +125,10 @@ impl ClusterBuilder {
                 options.rate_limit = None;
                 (Place::Existing, Env::real(), transport, options)
             }
-            None => self.embedded(admission).await,
+            None => {
+                self.embedded(admission, catalog::has_pretend_nodes(&chosen))
+                    .await
+            }
         };
         let client = RestClient::new(transport.clone(), options);
         let cluster = Cluster(Arc::new(Inner {
@@ -159,7 +162,11 @@ impl ClusterBuilder {
         Some(Config::load().await.expect("the kubeconfig can be read"))
     }
 
-    async fn embedded(self, admission: Admission) -> (Place, Env, Transport, RestOptions) {
+    async fn embedded(
+        self,
+        admission: Admission,
+        resource_metrics: bool,
+    ) -> (Place, Env, Transport, RestOptions) {
         let seed = self.seed;
         let env = self.env.unwrap_or_else(|| TokioClock::new().env(seed));
         let mut options = match self.data {
@@ -168,6 +175,7 @@ impl ClusterBuilder {
         };
         options.history_limit = self.history_limit;
         options.admission = admission;
+        options.resource_metrics = resource_metrics;
         let server = Server::open(options).await.expect("the server opens");
         let transport = Transport::new(server.doc_service(User::admin()));
         let rest = RestOptions {

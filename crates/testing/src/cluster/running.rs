@@ -48,13 +48,12 @@ impl Running {
         }
     }
 
-    /// Ends the manager between two of its steps, as a crash does.
+    /// Ends the manager and its controllers between two of their steps, as a crash does: nothing is
+    /// finished, and the Lease is not given back.
     pub fn abort(&self) {
         if let Some(task) = self.task.lock().take() {
             task.abort();
         }
-        // What the manager has spawned hears of the end this way.
-        self.shutdown.trigger();
     }
 
     /// The metrics of the manager.

@@ -20,7 +20,10 @@ use windlass_core::{Env, Gvr};
 use super::{CALLS_MAX, Plan, Simulation, WorldRule, world};
 use crate::{Fault, Faults, Seen, TokioClock};
 
-/// How often a condition is looked at.
+/// The HTTP code of an answer to a write that created its object.
+const CREATED: u16 = 201;
+
+/// The time between two looks at a condition.
 const POLL_PERIOD: Duration = Duration::from_millis(10);
 
 /// One run of a scenario: its time, its processes, and what goes wrong.
@@ -179,21 +182,19 @@ fn is_background(path: &str) -> bool {
     path.contains("/leases") || path.contains("/events")
 }
 
-/// Under which name a request is counted, if it created or deleted something.
+/// The name under which a request is counted, if it created or deleted something.
 fn counted(seen: &Seen) -> Option<String> {
     let path = &seen.call.path;
-    let is_done = seen.answer.as_ref().is_some_and(|answer| answer.code < 300);
-    if !is_done || is_background(path) {
+    let code = seen.answer.as_ref()?.code;
+    if code >= 300 || is_background(path) {
         return None;
     }
+    let collection = path.rsplit_once('/').map_or("", |(parent, _)| parent);
     match seen.call.method {
-        Method::POST => Some(format!("POST {path}")),
-        Method::DELETE => {
-            let collection = path
-                .rsplit_once('/')
-                .map_or("", |(collection, _)| collection);
-            Some(format!("DELETE {collection}"))
-        }
+        Method::POST => Some(format!("create {path}")),
+        // An apply or an update of an object that was not there.
+        Method::PATCH | Method::PUT if code == CREATED => Some(format!("create {collection}")),
+        Method::DELETE => Some(format!("delete {collection}")),
         _ => None,
     }
 }
