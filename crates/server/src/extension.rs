@@ -17,7 +17,7 @@
 //!    request, which keeps what reinvocation needs between the two rounds;
 //! 3. add the set to [`Extensions::panel`] in upstream's order: policies before webhooks.
 //!
-//! Which requests match is decided with [`windlass_access::matching`], on
+//! Requests are matched with [`windlass_access::matching`], on
 //! [`Attributes::targets`]. [`Versioned`] converts the objects to the version that a rule names, and
 //! back.
 

@@ -1,4 +1,4 @@
-//! Which requests reach a webhook: rules, selectors, match policies, match conditions, exemptions.
+//! Requests that reach a webhook: rules, selectors, match policies, match conditions, exemptions.
 
 use windlass_contract::objects::{config_map, namespace, pod};
 use windlass_contract::{Edit, Reply, Scope, Webhook, cases};

@@ -185,13 +185,16 @@ pub(super) async fn delete_one(
     }
 }
 
+/// Says what becomes of the present state of an object, and gives that state.
+type Decide<'a> = dyn Fn(Option<&Arc<Entry>>) -> Result<(Change, Doc), Status> + Sync + 'a;
+
 /// Deletes an object about which extensions are asked. They are asked again if another write comes
 /// first.
 async fn settle_asked(
     operation: &Operation<'_>,
     options: &DeleteOptions,
     (shelf, key): (&windlass_store::Resource, &Key),
-    decide: &(dyn Fn(Option<&Arc<Entry>>) -> Result<(Change, Doc), Status> + Sync),
+    decide: &Decide<'_>,
 ) -> Result<Result<(Outcome, Doc), WriteError<Unsettled>>, Status> {
     let storage = operation.storage();
     let mut tries_left = CONFLICT_RETRIES;

@@ -1,4 +1,4 @@
-//! Which webhooks a request reaches, and in which version of its resource.
+//! The webhooks that a request reaches, and the version of its resource that each of them sees.
 
 use std::sync::Arc;
 
