@@ -23,14 +23,14 @@ fn set(spec: Doc) -> Doc {
 }
 
 /// The spec of a set with one claim for each pod.
-fn with_claims(spec: Doc) -> Doc {
+fn with_claims(spec: &Doc) -> Doc {
     let claim = doc!({
         "metadata": { "name": "data" },
         "spec": {
             "accessModes": ["ReadWriteOnce"], "resources": { "requests": { "storage": "1Gi" } }
         }
     });
-    merge_patch(&doc!({ "volumeClaimTemplates": [claim] }), &spec)
+    merge_patch(&doc!({ "volumeClaimTemplates": [claim] }), spec)
 }
 
 impl World {

@@ -77,14 +77,14 @@ fn has_available(web: &Doc, replicas: usize) -> bool {
         && web.at("/status/observedGeneration") == web.at("/metadata/generation")
 }
 
-fn with_claims(spec: Doc) -> Doc {
+fn with_claims(spec: &Doc) -> Doc {
     let claim = doc!({
         "metadata": { "name": "data", "labels": { "x": "y" } },
         "spec": {
             "accessModes": ["ReadWriteOnce"], "resources": { "requests": { "storage": "1Gi" } }
         }
     });
-    merge_patch(&doc!({ "volumeClaimTemplates": [claim] }), &spec)
+    merge_patch(&doc!({ "volumeClaimTemplates": [claim] }), spec)
 }
 
 fn retention(deleted: &str, scaled: &str) -> Doc {
@@ -183,7 +183,7 @@ scripts! {
         }).await;
     }
     starts_at_five |scene| {
-        scene.web(with_claims(doc!({ "replicas": 2, "ordinals": { "start": 5 } }))).await;
+        scene.web(with_claims(&doc!({ "replicas": 2, "ordinals": { "start": 5 } }))).await;
         scene.complete(2).await;
     }
     moves_its_start |scene| {
@@ -195,21 +195,21 @@ scripts! {
         }).await;
     }
     keeps_claims |scene| {
-        scene.web(with_claims(doc!({ "replicas": 2 }))).await;
+        scene.web(with_claims(&doc!({ "replicas": 2 }))).await;
         scene.complete(2).await;
         scene.change_web(doc!({ "replicas": 1 })).await;
         scene.complete(1).await;
     }
     gives_claims_to_pods_that_go |scene| {
         let spec = merge_patch(&doc!({ "replicas": 2 }), &retention("Retain", "Delete"));
-        scene.web(with_claims(spec)).await;
+        scene.web(with_claims(&spec)).await;
         scene.complete(2).await;
         scene.change_web(doc!({ "replicas": 1 })).await;
         scene.complete(1).await;
     }
     gives_claims_to_the_set_and_takes_them_back |scene| {
         let spec = merge_patch(&doc!({ "replicas": 2 }), &retention("Delete", "Retain"));
-        scene.web(with_claims(spec)).await;
+        scene.web(with_claims(&spec)).await;
         scene.complete(2).await;
         let owned = async |count: usize| {
             let claims = scene.list(&CLAIMS).await;

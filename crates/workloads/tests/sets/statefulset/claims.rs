@@ -30,7 +30,7 @@ fn retention(deleted: &str, scaled: &str) -> Doc {
 fn claimed(replicas: i64, deleted: &str, scaled: &str) -> Doc {
     let spec =
         windlass_core::merge_patch(&doc!({ "replicas": replicas }), &retention(deleted, scaled));
-    with_claims(spec)
+    with_claims(&spec)
 }
 
 #[tokio::test(start_paused = true)]

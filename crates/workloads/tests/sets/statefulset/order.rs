@@ -151,7 +151,7 @@ async fn pods_that_have_ended_are_replaced_under_the_same_name() {
 async fn ordinals_start_where_the_set_says() {
     let world = World::new().await;
     let spec = doc!({ "replicas": 2, "ordinals": { "start": 5 } });
-    world.running(super::with_claims(spec)).await;
+    world.running(super::with_claims(&spec)).await;
     assert_eq!(world.names().await, ["web-5", "web-6"]);
     let claims = world.list(&crate::world::CLAIMS).await;
     let claims: Vec<&str> = claims.iter().map(|it| it.meta().name()).collect();
