@@ -275,7 +275,8 @@ mod tests {
         let template = doc!({ "metadata": { "labels": { "a": "b" } }, "spec": { "x": 1 } });
         let set = doc!({ "spec": { "replicas": 1, "template": (template.clone()) } });
         let data = data_of(&set);
-        assert_eq!(data.str_at("/spec/template/$patch"), "replace");
+        let patch = data.at("/spec/template").get("$patch");
+        assert_eq!(patch.and_then(Doc::as_str), Some("replace"));
         let revision = doc!({ "data": data, "revision": 3 });
         assert_eq!(
             (self::template(&revision), number(&revision)),

@@ -90,6 +90,20 @@ impl World {
         of.count()
     }
 
+    /// The most calls of one sort between two of another.
+    pub(crate) fn most_between(&self, method: &Method, end: &str, other: &str) -> usize {
+        let (mut most, mut run) = (0, 0);
+        for (of, path) in self.calls.lock().iter() {
+            if path.ends_with(other) {
+                run = 0;
+            } else if of == method && path.ends_with(end) {
+                run += 1;
+                most = most.max(run);
+            }
+        }
+        most
+    }
+
     pub(crate) async fn create(&self, object: Doc) -> Doc {
         self.cluster.create_doc(&object).await
     }

@@ -192,4 +192,7 @@ async fn many_nodes_are_served_in_batches() {
     world.settle().await;
     assert_eq!(world.pods().await.len(), 600);
     assert_eq!(world.numbers().await[..2], [600, 600]);
+    // Each sync ends with the status.
+    let most = world.most_between(&http::Method::POST, "/pods", "daemonsets/agent/status");
+    assert_eq!(most, 250);
 }
