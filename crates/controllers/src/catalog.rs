@@ -6,6 +6,7 @@ use windlass_core::Prune;
 use windlass_runtime::Manager;
 
 use crate::dynamic_resources::DynamicResources;
+use crate::volume_binding::VolumeBinding;
 use crate::{
     certificates, claims, clusterrole_aggregation, cronjob, daemonset, deployment,
     device_taint_eviction, disruption, driver, dynamic_resources, endpoints, endpointslice,
@@ -376,9 +377,10 @@ pub const ALL: &[Entry] = &[
     },
 ];
 
-/// The scheduler knows of devices by a plug-in.
+/// The scheduler knows of volumes and devices by plug-ins.
 fn add_scheduler(manager: &Manager, settings: &Settings) {
     let mut options = settings.scheduler.clone();
+    options.plugins.push(Arc::new(VolumeBinding::new(manager)));
     let devices = DynamicResources::new(manager, &settings.dynamic_resources);
     options.plugins.push(Arc::new(devices));
     scheduler::add_to(manager, &options);

@@ -15,7 +15,9 @@
 
 pub mod catalog;
 
-pub use windlass_placement::{allocator, claims, driver, dynamic_resources, node, scheduler};
+pub use windlass_placement::{
+    allocator, claims, driver, dynamic_resources, node, scheduler, volume_binding,
+};
 pub use windlass_workloads::{
     certificates, clusterrole_aggregation, cronjob, daemonset, deployment, device_taint_eviction,
     disruption, endpoints, endpointslice, endpointslice_mirroring, garbage_collector, job,

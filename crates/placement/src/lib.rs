@@ -16,3 +16,4 @@ pub mod dynamic_resources;
 pub mod node;
 mod pod;
 pub mod scheduler;
+pub mod volume_binding;

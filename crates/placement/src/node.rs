@@ -45,8 +45,8 @@ use windlass_core::Doc;
 use windlass_runtime::Manager;
 
 pub use behaviour::{
-    CRASH, EXIT_AFTER, EXIT_CODE, FAIL_PROBE, FAIL_PROBE_AFTER, LOG, NEVER, NEVER_START, PULL_ERROR,
-    READY_AFTER, RESIZE_AFTER, START_AFTER, STOP_AFTER,
+    CRASH, EXIT_AFTER, EXIT_CODE, FAIL_PROBE, FAIL_PROBE_AFTER, LOG, NEVER, NEVER_START,
+    PULL_ERROR, READY_AFTER, RESIZE_AFTER, START_AFTER, STOP_AFTER,
 };
 
 use agent::Agent;
@@ -56,6 +56,10 @@ pub const NAME: &str = "pretend-nodes";
 
 /// The label of every pretend node.
 pub const PRETEND: &str = "windlass.dev/pretend";
+
+/// The annotation of a node that stops it while it is `"true"`: it renews no Lease, and says
+/// nothing of itself or its pods.
+pub const STOPPED: &str = "windlass.dev/stopped";
 
 /// How long containers run that have work to finish, by default.
 pub const EXIT_AFTER_DEFAULT: Duration = Duration::from_secs(2);

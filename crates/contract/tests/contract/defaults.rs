@@ -298,7 +298,10 @@ async fn job_selector_and_labels(t: &Scope) {
     let patient = patient.set("/spec/template/spec/restartPolicy", "Never");
     let made = t.made("jobs", &patient).await;
     let pattern = made.at("/spec/podFailurePolicy/rules/0/onPodConditions/0");
-    assert_eq!(pattern, &doc!({ "type": "DisruptionTarget", "status": "True" }));
+    assert_eq!(
+        pattern,
+        &doc!({ "type": "DisruptionTarget", "status": "True" })
+    );
 }
 
 async fn cron_job_spec(t: &Scope) {

@@ -1,6 +1,7 @@
 //! The agent behind all pretend nodes.
 
 mod memory;
+mod stopped;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -12,7 +13,11 @@ use windlass_core::{Doc, Env, Gvr, Key, Selector};
 use windlass_queue::WorkQueue;
 use windlass_runtime::{EventRecorder, EventType, Manager, Result, Shutdown};
 
-use self::memory::{Known, Memory, Rest};
+pub(super) use self::stopped::is_stopped;
+use self::{
+    memory::{Known, Memory, Rest},
+    stopped::{NodeHandler, StoppedNodes},
+};
 use super::{
     NAME, Options,
     behaviour::Behaviour,
@@ -44,6 +49,8 @@ pub(super) struct Agent {
     pub(super) hosts: BTreeMap<String, usize>,
     /// The Leases as they were last written, by the name of the node.
     pub(super) held: Mutex<BTreeMap<String, Doc>>,
+    /// The nodes that an annotation has stopped.
+    pub(super) stopped: StoppedNodes,
     pods: DynamicApi,
     lister: Lister,
     queue: WorkQueue<Key>,
@@ -61,6 +68,7 @@ impl Agent {
             env: manager.env().clone(),
             hosts: names.zip(0..).collect(),
             held: Mutex::default(),
+            stopped: StoppedNodes::default(),
             pods: client.resource(PODS),
             lister: manager.factory().dynamic(PODS).lister(),
             queue: WorkQueue::new(),
@@ -73,6 +81,10 @@ impl Agent {
     pub(super) fn add_to(self: Arc<Self>, manager: &Manager) {
         let handler = PodHandler(self.clone());
         if let Err(failure) = manager.factory().dynamic(PODS).add_handler(handler) {
+            tracing::error!(%failure, "a handler could not be added");
+        }
+        let handler = NodeHandler(self.clone());
+        if let Err(failure) = manager.factory().dynamic(NODES).add_handler(handler) {
             tracing::error!(%failure, "a handler could not be added");
         }
         manager.add_task(NAME, move |shutdown| async move {
@@ -112,6 +124,11 @@ impl Agent {
                 .as_ref()
                 .map(Obj::doc)
                 .filter(|pod| self.is_here(pod));
+            let node = cached.map_or("", |pod| pod.str_at("/spec/nodeName"));
+            // A node that has stopped says nothing of its pods. They are served when it is back.
+            if self.stopped.contains(node) {
+                return Ok(());
+            }
             let (now, wall) = (Instant::now(), self.env.now());
             let (known, left) = self.memory.take(key, cached, now, wall);
             if let Some(pod) = left {

@@ -103,7 +103,8 @@ impl Behaviour {
         };
         given.find_unknown(pod);
         let all = Sort::all_of(pod);
-        let containers = all.map(|(sort, container)| given.container(pod, sort, container, options));
+        let containers =
+            all.map(|(sort, container)| given.container(pod, sort, container, options));
         let containers = containers.collect();
         Self {
             start_after: given.duration(START_AFTER).unwrap_or(options.start_after),
@@ -127,9 +128,10 @@ impl<'a> Annotations<'a> {
     fn find_unknown(&mut self, pod: &Doc) {
         for (key, _) in self.given.iter().filter(|(key, _)| key.starts_with(PREFIX)) {
             let is_known = KNOWN.iter().any(|(known, has_parts)| {
-                let of_one = key.strip_prefix(known).and_then(|rest| rest.strip_prefix('.'));
-                key == *known
-                    || *has_parts && of_one.is_some_and(|name| has_container(pod, name))
+                let of_one = key
+                    .strip_prefix(known)
+                    .and_then(|rest| rest.strip_prefix('.'));
+                key == *known || *has_parts && of_one.is_some_and(|name| has_container(pod, name))
             });
             if !is_known {
                 let known = KNOWN.map(|(known, _)| known).join(", ");

@@ -119,7 +119,16 @@ mod tests {
         ] {
             assert_eq!(problem(good), None, "{good}");
         }
-        for bad in ["", "web:", "a//b", "-a", "a b", "a@sha256:12", "a:b:c/", "web:-x"] {
+        for bad in [
+            "",
+            "web:",
+            "a//b",
+            "-a",
+            "a b",
+            "a@sha256:12",
+            "a:b:c/",
+            "web:-x",
+        ] {
             let found = problem(bad);
             assert!(
                 matches!(found, Some(ImageProblem::InvalidName(_))),
@@ -134,6 +143,9 @@ mod tests {
             "Failed to apply default image tag \"Web\": couldn't parse image name \"Web\": invalid \
              reference format: repository name must be lowercase"
         );
-        assert!(matches!(problem("a/b:pull-error"), Some(ImageProblem::Pull(_))));
+        assert!(matches!(
+            problem("a/b:pull-error"),
+            Some(ImageProblem::Pull(_))
+        ));
     }
 }

@@ -7,7 +7,10 @@ use windlass_client::{DynamicApi, Error, Patch, WriteOptions};
 use windlass_core::{Doc, Gvk, Gvr, MicroTime, Object, OwnerRef, Str, Time, doc};
 use windlass_runtime::Shutdown;
 
-use super::{Capacity, NAME, PRETEND, agent::Agent};
+use super::{
+    Capacity, NAME, PRETEND,
+    agent::{Agent, is_stopped},
+};
 
 pub(super) const NODES: Gvr = Gvr::constant("", "v1", "nodes");
 pub(super) const LEASES: Gvr = Gvr::constant("coordination.k8s.io", "v1", "leases");
@@ -43,6 +46,10 @@ impl Agent {
             let chore = tokio::select! {
                 biased;
                 () = shutdown.requested() => return,
+                () = self.stopped.is_back.notified() => {
+                    self.do_everywhere(Chore::Renew).await;
+                    Chore::Report
+                }
                 _ = statuses.tick() => Chore::Report,
                 _ = leases.tick() => Chore::Renew,
             };
@@ -53,7 +60,8 @@ impl Agent {
     /// Does something for every node, for several of them at once. What fails is tried again the
     /// next time.
     async fn do_everywhere(&self, chore: Chore) {
-        let names: Vec<&String> = self.hosts.keys().collect();
+        let is_up = |name: &&String| !self.stopped.contains(name);
+        let names: Vec<&String> = self.hosts.keys().filter(is_up).collect();
         for some in names.chunks(WRITES_LIMIT) {
             join_all(some.iter().map(|name| self.do_for(name, chore))).await;
         }
@@ -79,6 +87,9 @@ impl Agent {
                 let metadata = doc!({ "metadata": { "labels": (node.at("/metadata/labels")) } });
                 let patch = Patch::Strategic(metadata);
                 let found = self.nodes.patch(name, &patch, &options()).await?;
+                if is_stopped(&found) {
+                    return Ok(());
+                }
                 let conditions = conditions(now, found.at("/status/conditions"));
                 let node = node.with("/status/conditions", conditions);
                 self.show_node(name, &node.unwrap_or(found)).await?

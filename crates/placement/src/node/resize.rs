@@ -119,9 +119,7 @@ impl Resize {
 
     fn wants(&self, pod: &Doc) -> bool {
         let mut all = resizable(pod);
-        all.any(|(_, container)| {
-            !is_same(self.allocated(container), container.at("/resources"))
-        })
+        all.any(|(_, container)| !is_same(self.allocated(container), container.at("/resources")))
     }
 }
 

@@ -247,11 +247,18 @@ impl Run {
         let waits = |one: &ContainerRun| one.state == ContainerState::Waiting;
         let is_ephemeral = |one: &ContainerRun| one.sort == Sort::Ephemeral;
         let ephemeral = self.containers.iter();
-        if let Some(at) = ephemeral.clone().position(|one| is_ephemeral(one) && waits(one)) {
+        if let Some(at) = ephemeral
+            .clone()
+            .position(|one| is_ephemeral(one) && waits(one))
+        {
             return Some(at);
         }
         if !self.is_initialized {
-            let inits = self.containers.iter().zip(&scene.does.containers).enumerate();
+            let inits = self
+                .containers
+                .iter()
+                .zip(&scene.does.containers)
+                .enumerate();
             for (at, (one, does)) in inits {
                 let is_done = match one.sort {
                     Sort::Init => one.has_succeeded(),
@@ -316,7 +323,9 @@ impl Run {
         if !takes_none && !is_shown_running(scene.pod, one) {
             return Pass::Show;
         }
-        let probe = does.killed_after.filter(|(after, _)| since + *after <= scene.now);
+        let probe = does
+            .killed_after
+            .filter(|(after, _)| since + *after <= scene.now);
         let probe = probe.map(|(_, probe)| probe);
         match probe {
             Some(probe) => {
@@ -346,7 +355,8 @@ impl Run {
                 one.state = ContainerState::BackOff { since: scene.now };
                 if !one.restart_delay().is_zero() {
                     let (name, of) = (one.name.clone(), full_name(scene.pod));
-                    let message = format!("Back-off restarting failed container {name} in pod {of}");
+                    let message =
+                        format!("Back-off restarting failed container {name} in pod {of}");
                     self.note("BackOff", message);
                 }
             }
@@ -391,9 +401,10 @@ impl Run {
             return Pass::Rest(None);
         }
         let ended = *self.mains_ended.get_or_insert(scene.now);
-        let has_sidecars = self.containers.iter().any(|one| {
-            one.sort == Sort::Sidecar && one.is_running()
-        });
+        let has_sidecars = self
+            .containers
+            .iter()
+            .any(|one| one.sort == Sort::Sidecar && one.is_running());
         let due = ended + scene.does.stop_after;
         if has_sidecars && due > scene.now {
             return Pass::Rest(Some(due));

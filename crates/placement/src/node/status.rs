@@ -179,7 +179,11 @@ fn claims(pod: &Doc, run: &Run, does: &Behaviour, now: Instant) -> Vec<Claim> {
     ];
     if may_restart_all(pod) {
         let reason = terminal_reason(run).unwrap_or("");
-        all.push(Claim::fails("AllContainersRestarting", reason, String::new()));
+        all.push(Claim::fails(
+            "AllContainersRestarting",
+            reason,
+            String::new(),
+        ));
     }
     all.extend(run.resize.condition().map(|found| Claim {
         reason: found.reason.to_owned(),

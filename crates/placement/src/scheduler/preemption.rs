@@ -7,11 +7,7 @@
 mod budgets;
 mod evict;
 
-use std::{
-    cmp::Reverse,
-    collections::BTreeMap,
-    sync::Arc,
-};
+use std::{cmp::Reverse, collections::BTreeMap, sync::Arc};
 
 use windlass_core::{Doc, Str, Time, condition};
 
@@ -228,11 +224,7 @@ impl State {
         })
     }
 
-    fn dry_run(
-        &mut self,
-        search: &Search<'_>,
-        ask: &mut dyn FnMut(&Doc) -> Option<Str>,
-    ) -> DryRun {
+    fn dry_run(&mut self, search: &Search<'_>, ask: &mut dyn FnMut(&Doc) -> Option<Str>) -> DryRun {
         let mut potential = self.potential_nodes(search);
         let mut found = DryRun {
             potential: potential.len(),
@@ -311,8 +303,7 @@ impl State {
         for victim in &potential {
             trial.remove(&victim.placed);
         }
-        let refuse =
-            |trial: &mut Trial<'_>| trial.refuse(&placed, &nominated, search.namespaces);
+        let refuse = |trial: &mut Trial<'_>| trial.refuse(&placed, &nominated, search.namespaces);
         if let Some(refused) = refuse(&mut trial) {
             return Err(refused.reasons);
         }

@@ -290,7 +290,10 @@ impl State {
     /// A pod is gone, or has ended.
     pub(super) fn pod_gone(&mut self, uid: &Str, now: Instant) {
         self.queue.remove(uid);
-        let nominated = self.nominations.remove(uid).map(|nomination| nomination.pod);
+        let nominated = self
+            .nominations
+            .remove(uid)
+            .map(|nomination| nomination.pod);
         if let Some(pod) = self.unplace(uid).or(nominated) {
             self.queue.wake(&ClusterEvent::AssignedPodDeleted(pod), now);
         }
@@ -376,10 +379,17 @@ impl State {
         for node in self.nominations.nodes() {
             let priority = placed.view.priority;
             let nominated = self.nominations.ahead_of(&node, uid, priority);
-            let Some(slot) = self.nodes.slot_named(&node).filter(|_| !nominated.is_empty()) else {
+            let Some(slot) = self
+                .nodes
+                .slot_named(&node)
+                .filter(|_| !nominated.is_empty())
+            else {
                 continue;
             };
-            let found = self.nodes.trial(slot).refuse(placed, &nominated, namespaces);
+            let found = self
+                .nodes
+                .trial(slot)
+                .refuse(placed, &nominated, namespaces);
             refused.extend(found.map(|found| (slot, found)));
         }
         refused

@@ -2,11 +2,13 @@
 
 mod corners;
 mod filters;
+mod kubelet;
 mod node;
 mod plugins;
-mod preemption;
 mod pods;
+mod preemption;
 mod real;
 mod scores;
 mod support;
+mod volumes;
 mod wakes;

@@ -77,7 +77,9 @@ async fn names(cluster: &Cluster) -> Vec<String> {
 
 async fn start_at(cluster: &Cluster, name: &str, time: &str) {
     let pod = find(cluster, name).await;
-    cluster.patch_status(&pod, doc!({ "startTime": time })).await;
+    cluster
+        .patch_status(&pod, doc!({ "startTime": time }))
+        .await;
 }
 
 /// A budget over pods with the label `app` of this value.
@@ -143,7 +145,11 @@ async fn q1_pod_of_higher_priority_takes_the_place_of_a_lower_one() {
 #[tokio::test(start_paused = true)]
 async fn q2_equal_priority_preempts_nobody() {
     let cluster = cluster(&["a"]).await;
-    create(&cluster, &[placed("low", 10, "4", "a"), ranked("same", 10, "4")]).await;
+    create(
+        &cluster,
+        &[placed("low", 10, "4", "a"), ranked("same", 10, "4")],
+    )
+    .await;
     let (_, message) = refusal_of(&cluster, "same").await;
     assert_eq!(
         message,

@@ -41,7 +41,9 @@ fn default_job_spec(spec: &mut Fields) {
     };
     spec.default("podReplacementPolicy", policy);
     spec.default("manualSelector", false);
-    spec.inside("podFailurePolicy", |policy| edit(policy, default_failure_policy));
+    spec.inside("podFailurePolicy", |policy| {
+        edit(policy, default_failure_policy)
+    });
     pod_spec::default_template(spec);
 }
 

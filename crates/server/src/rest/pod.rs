@@ -166,9 +166,14 @@ fn with_scheduled(pod: Doc, now: Time) -> Doc {
     object::put(pod, "/status/conditions", conditions)
 }
 
-/// Pods have no log where nothing runs.
+/// The annotation of a pod that says what its log is, for all containers, or for one if a dot and
+/// its name follow.
+const LOG: &str = "windlass.dev/log";
+
+/// The log of a container. Nothing runs, so it is what an annotation says, or empty.
 pub(super) fn log(call: &Call) -> Result<Response<Body>, Status> {
     let pod = call.find()?;
+    let container = container_of(&pod, call.query.get("container"))?;
     if pod.str_at("/spec/nodeName").is_empty() {
         return Ok(respond::whole(
             StatusCode::NO_CONTENT,
@@ -176,7 +181,43 @@ pub(super) fn log(call: &Call) -> Result<Response<Body>, Status> {
             Vec::new().into(),
         ));
     }
-    Ok(respond::text(StatusCode::OK, ""))
+    let annotations = pod.meta().annotations();
+    let own = annotations.value(&format!("{LOG}.{container}"));
+    let text = own.or_else(|| annotations.value(LOG)).unwrap_or_default();
+    let text = last_lines(text, call.query.get("tailLines"));
+    Ok(respond::text(StatusCode::OK, text))
+}
+
+/// The last lines of a log, ended as a program ends them.
+fn last_lines(text: &str, wanted: &str) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    let wanted = wanted.parse().unwrap_or(lines.len());
+    let skipped = lines.len().saturating_sub(wanted);
+    let lines = lines.iter().skip(skipped);
+    lines.flat_map(|line| [*line, "\n"]).collect()
+}
+
+/// The container that a request names, or the only one.
+fn container_of(pod: &Doc, named: &str) -> Result<String, Status> {
+    let name = pod.meta().name();
+    let lists = [
+        pod.at("/spec/initContainers"),
+        pod.at("/spec/containers"),
+        pod.at("/spec/ephemeralContainers"),
+    ];
+    let all = lists.into_iter().flat_map(Doc::items);
+    let all: Vec<&str> = all.map(|container| container.str_at("/name")).collect();
+    match (named, pod.at("/spec/containers").items()) {
+        ("", [only]) => Ok(only.str_at("/name").to_owned()),
+        ("", _) => Err(Status::bad_request(format!(
+            "a container name must be specified for pod {name}, choose one of: [{}]",
+            all.join(" ")
+        ))),
+        (named, _) if all.contains(&named) => Ok(named.to_owned()),
+        (named, _) => Err(Status::bad_request(format!(
+            "container {named} is not valid for pod {name}"
+        ))),
+    }
 }
 
 /// Whether a call wants to reach into a pod.

@@ -50,12 +50,20 @@ pub(in crate::node) enum ContainerState {
     /// Its turn has not come.
     Waiting,
     /// Its image is not pulled: failed so often, the last time then.
-    Pulling { failures: u32, since: Instant },
+    Pulling {
+        failures: u32,
+        since: Instant,
+    },
     /// Its image has a reference that cannot be parsed.
     InvalidImage,
-    Running { since: Instant, at: Time },
+    Running {
+        since: Instant,
+        at: Time,
+    },
     /// It has exited and is restarted after a while.
-    BackOff { since: Instant },
+    BackOff {
+        since: Instant,
+    },
     /// It has exited for good.
     Exited,
     /// It never ran, and its pod has ended.
@@ -112,10 +120,7 @@ impl ContainerRun {
         let last = past_run(status.at("/lastState/terminated"), run.restarts - 1);
         let started: Option<Time> = status.str_at("/state/running/startedAt").parse().ok();
         if let Some(at) = started {
-            run.state = ContainerState::Running {
-                since: ago(at),
-                at,
-            };
+            run.state = ContainerState::Running { since: ago(at), at };
             run.past = last;
         } else if let Some(ended) = ended {
             run.crashes = run.crashes.saturating_add(1);
@@ -177,7 +182,11 @@ impl ContainerRun {
     }
 
     /// When its state changes by itself, and when it only looks different.
-    pub(super) fn due(&self, does: &ContainerBehaviour, now: Instant) -> (Option<Instant>, Option<Instant>) {
+    pub(super) fn due(
+        &self,
+        does: &ContainerBehaviour,
+        now: Instant,
+    ) -> (Option<Instant>, Option<Instant>) {
         match self.state {
             ContainerState::Running { since, .. } => {
                 let killed = does.killed_after.map(|(after, _)| after);

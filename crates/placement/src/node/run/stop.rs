@@ -32,7 +32,10 @@ impl Run {
 
     /// Stops what runs: sidecars after all others. Returns when the next one stops.
     fn stop_containers(&mut self, deleted: Instant, scene: Scene<'_>) -> Option<Instant> {
-        let grace = scene.pod.at("/metadata/deletionGracePeriodSeconds").as_u64();
+        let grace = scene
+            .pod
+            .at("/metadata/deletionGracePeriodSeconds")
+            .as_u64();
         let end = deleted + Duration::from_secs(grace.unwrap_or(0));
         let others = self.stop_each(scene, deleted, end, |sort| sort != Sort::Sidecar);
         if others.is_some() {
@@ -88,7 +91,11 @@ impl Run {
         let has_failed = |sort: Sort, state: ContainerState| {
             sort == Sort::Init && state != ContainerState::Exited
         };
-        if self.containers.iter().any(|one| has_failed(one.sort, one.state)) {
+        if self
+            .containers
+            .iter()
+            .any(|one| has_failed(one.sort, one.state))
+        {
             return;
         }
         for one in &mut self.containers {

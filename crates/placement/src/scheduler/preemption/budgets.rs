@@ -32,7 +32,10 @@ impl Budgets {
             (!selector.is_everything()).then(|| Budget {
                 namespace: budget.meta().namespace().to_owned(),
                 selector,
-                allowed: budget.at("/status/disruptionsAllowed").as_i64().unwrap_or(0),
+                allowed: budget
+                    .at("/status/disruptionsAllowed")
+                    .as_i64()
+                    .unwrap_or(0),
                 disrupted: budget.at("/status/disruptedPods").clone(),
             })
         });

@@ -43,7 +43,12 @@ impl Scheduler {
         for victim in victims {
             // A pod that is not bound yet goes back into the queue instead.
             if state.reject(&victim.uid) {
-                self.tell_preempted(&victim.pod, preemptor, &node, " (in kube-scheduler memory).");
+                self.tell_preempted(
+                    &victim.pod,
+                    preemptor,
+                    &node,
+                    " (in kube-scheduler memory).",
+                );
             } else if !victim.pod.meta().is_deleting() {
                 left.push(victim);
             }
