@@ -83,7 +83,11 @@ pub fn cel_device(data: &[u8]) -> Outcome {
     })
 }
 
-fn evaluated(data: &[u8], environment: &Environment, bind: impl Fn() -> Bindings) -> Outcome {
+fn evaluated<'a>(
+    data: &[u8],
+    environment: &Environment,
+    bind: impl Fn() -> Bindings<'a>,
+) -> Outcome {
     let Ok(text) = std::str::from_utf8(data) else {
         return Outcome::Refused;
     };
