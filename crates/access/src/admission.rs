@@ -14,6 +14,7 @@ pub mod policy;
 mod priority;
 mod protection;
 pub mod quota;
+mod runtime_class;
 mod service_account;
 mod signing;
 mod tolerations;

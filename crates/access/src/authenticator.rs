@@ -9,6 +9,9 @@ use crate::user::User;
 use windlass_rules::reader::Reader;
 use windlass_rules::status::Status;
 
+/// The extra of a user that tells its credentials apart.
+const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
+
 /// Tells who sent a request.
 pub struct Authenticator {
     /// Tokens with a fixed owner, each as its SHA-256: a lookup then takes the same time however
@@ -94,7 +97,17 @@ pub fn certificate_user(der: &[u8]) -> Option<User> {
         .iter_organization()
         .filter_map(|organization| organization.as_str().ok())
         .collect();
-    Some(User::new(name, &groups))
+    let digest = digest::digest(&digest::SHA256, der);
+    let hex: String = digest
+        .as_ref()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    Some(User {
+        // Of two certificates of a user the audit log tells which one was shown.
+        extra: vec![(CREDENTIAL_ID.to_owned(), vec![format!("X509SHA256={hex}")])],
+        ..User::new(name, &groups)
+    })
 }
 
 fn hash(token: &str) -> [u8; 32] {

@@ -197,7 +197,7 @@ impl ServeArguments {
         options.quota_bytes = Some(self.quota_backend_bytes);
         let keys = self.encryption_key.as_deref().map(commands::read_keys);
         options.encryption = keys.transpose()?;
-        options.audit = self.audit.options();
+        options.audit = self.audit.options()?;
         options.admission = admission;
         self.access.apply(&mut options)?;
         Ok(options)

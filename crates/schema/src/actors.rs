@@ -13,9 +13,6 @@ use Actor::{Clients, Controller, Nothing, Server, Where};
 
 const CONVERSION: Actor = Nothing("conversion webhooks are not called yet");
 const AGGREGATION: Actor = Nothing("requests are not passed on to other API servers yet");
-const RUNTIME_CLASSES: Actor =
-    Nothing("pods get no overhead of it, and unknown classes are not refused yet");
-const SERVICE_CIDRS: Actor = Nothing("Services get no addresses of it yet");
 const AGGREGATED_ROLES: Actor = Controller("clusterrole-aggregation-controller");
 const BINDER: Actor = Controller("persistentvolume-binder-controller");
 
@@ -108,10 +105,10 @@ const ACTORS: &[(&str, &str, Actor)] = &[
     ),
     ("networking.k8s.io", "ingressclasses", Clients),
     ("networking.k8s.io", "ingresses", Clients),
-    ("networking.k8s.io", "ipaddresses", Clients),
+    ("networking.k8s.io", "ipaddresses", Server),
     ("networking.k8s.io", "networkpolicies", Clients),
-    ("networking.k8s.io", "servicecidrs", SERVICE_CIDRS),
-    ("node.k8s.io", "runtimeclasses", RUNTIME_CLASSES),
+    ("networking.k8s.io", "servicecidrs", Server),
+    ("node.k8s.io", "runtimeclasses", Server),
     (
         "policy",
         "poddisruptionbudgets",

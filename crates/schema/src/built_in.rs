@@ -137,6 +137,7 @@ fn core() -> Vec<Resource> {
                 Plugin::ServiceAccount,
                 Plugin::Priority,
                 Plugin::DefaultTolerationSeconds,
+                Plugin::RuntimeClass,
                 Plugin::ResourceQuota(Charge::Pod),
             ])
             .node_rule(NodeRule::Pod)
@@ -191,6 +192,7 @@ fn core() -> Vec<Resource> {
             .garbage(GarbagePolicy::Unsupported)
             .ttl(EVENT_TTL)
             .fields(kinds::EVENT_FIELDS)
+            .field_in("source", "/source/component", "/reportingComponent")
             .columns(table::EVENT)
             .hooks(kinds::Events),
         v1("Node", "nodes")
@@ -348,8 +350,17 @@ fn policies() -> Vec<Resource> {
             .generation(Generation::Spec)
             .columns(table::NETWORK_POLICY)
             .hooks(kinds::NetworkPolicies),
-        network("IPAddress", "ipaddresses").cluster().short(&["ip"]),
-        network("ServiceCIDR", "servicecidrs").cluster().status(),
+        network("IPAddress", "ipaddresses")
+            .cluster()
+            .short(&["ip"])
+            .names(NameRule::IpAddress)
+            .columns(table::IP_ADDRESS)
+            .hooks(kinds::IpAddresses),
+        network("ServiceCIDR", "servicecidrs")
+            .cluster()
+            .status()
+            .columns(table::SERVICE_CIDR)
+            .hooks(kinds::ServiceCidrs),
         row(
             "policy",
             "v1",
@@ -451,7 +462,8 @@ fn cluster_services() -> Vec<Resource> {
             .cluster()
             .conditional_update()
             .create_on_update()
-            .columns(table::RUNTIME_CLASS),
+            .columns(table::RUNTIME_CLASS)
+            .hooks(kinds::RuntimeClasses),
     ]
 }
 
@@ -703,6 +715,7 @@ impl Resource {
         let field = |(label, pointer): &(&'static str, &'static str)| SelectableField {
             label: Cow::Borrowed(*label),
             pointer: Cow::Borrowed(*pointer),
+            fallback: "",
             absent: "",
         };
         self.fields.extend(fields.iter().map(field));
@@ -720,7 +733,25 @@ impl Resource {
         self.fields.push(SelectableField {
             label,
             pointer,
+            fallback: "",
             absent,
+        });
+        self
+    }
+
+    /// A field that stands in one of two places.
+    fn field_in(
+        mut self,
+        label: &'static str,
+        pointer: &'static str,
+        fallback: &'static str,
+    ) -> Self {
+        let (label, pointer) = (Cow::Borrowed(label), Cow::Borrowed(pointer));
+        self.fields.push(SelectableField {
+            label,
+            pointer,
+            fallback,
+            absent: "",
         });
         self
     }

@@ -44,6 +44,10 @@ impl Table {
         for row in built_in.iter().chain(custom) {
             table.add(Arc::clone(row));
         }
+        // Custom groups have one priority, and among equals the name decides.
+        let built_in = table.groups.iter().filter(|group| !group.is_custom());
+        let built_in = built_in.count();
+        table.groups[built_in..].sort_by(|a, b| a.name.cmp(&b.name));
         for group in &mut table.groups {
             if group.is_custom() {
                 group

@@ -107,6 +107,8 @@ pub enum Plugin {
     DefaultTolerationSeconds,
     /// The finalizer that keeps what is in use.
     StorageObjectInUseProtection(&'static str),
+    /// The overhead of a pod, and the nodes that have its runtime.
+    RuntimeClass,
     /// Users, signers and subjects of requests for certificates.
     CertificateSigning,
     /// The namespaces in which a claim may have devices for administrators.
@@ -126,6 +128,7 @@ impl Plugin {
             Self::Priority | Self::PriorityClassDefault => "Priority",
             Self::DefaultTolerationSeconds => "DefaultTolerationSeconds",
             Self::StorageObjectInUseProtection(_) => "StorageObjectInUseProtection",
+            Self::RuntimeClass => "RuntimeClass",
             Self::CertificateSigning => "CertificateSigning",
             // Part of the registry upstream: nobody can switch it off.
             Self::DeviceAdminAccess => "",

@@ -93,6 +93,8 @@ pub struct SelectableField {
     pub label: Cow<'static, str>,
     /// Where the value stands.
     pub pointer: Cow<'static, str>,
+    /// Where it stands if it is not there; empty for nowhere else.
+    pub fallback: &'static str,
     /// The value of an object that has none.
     pub absent: &'static str,
 }
@@ -151,6 +153,8 @@ pub enum NameRule {
     Label,
     /// Anything that can be one segment of a path.
     PathSegment,
+    /// An IP address in canonical form.
+    IpAddress,
 }
 
 /// When the generation of an object goes up.

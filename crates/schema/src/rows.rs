@@ -219,6 +219,7 @@ fn fields(selectable: &Doc) -> Vec<SelectableField> {
         Some(SelectableField {
             label: Cow::Owned(path.trim_start_matches('.').to_owned()),
             pointer: Cow::Owned(pointer(path)?),
+            fallback: "",
             absent: "",
         })
     };

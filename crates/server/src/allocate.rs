@@ -7,6 +7,8 @@
 mod network;
 mod state;
 
+use std::net::Ipv4Addr;
+
 use tokio::sync::{Mutex, MutexGuard};
 use windlass_core::{Doc, Env, GroupKind};
 
@@ -33,7 +35,40 @@ pub(crate) struct Allocator {
 pub(crate) struct Turn<'a> {
     _turn: MutexGuard<'a, ()>,
     allocator: &'a Allocator,
+    /// The networks that addresses come from, the largest first.
+    networks: Vec<ServiceNetwork>,
+    /// Where addresses may be noted as taken by others than services.
+    storage: Storage,
     env: &'a Env,
+}
+
+/// The group of ServiceCIDRs and IPAddresses.
+const NETWORKING: &str = "networking.k8s.io";
+
+/// The networks of the ServiceCIDRs that are ready; that of the server if there are none. One without a
+/// condition counts as ready, as upstream has it where no controller runs.
+fn networks(storage: &Storage, own: ServiceNetwork) -> Vec<ServiceNetwork> {
+    let snapshot = storage.snapshot_of(NETWORKING, "servicecidrs");
+    let mut networks: Vec<ServiceNetwork> = Vec::new();
+    for entry in snapshot.iter().filter(|entry| is_ready(entry.doc())) {
+        let cidrs = entry.doc().at("/spec/cidrs").items().iter();
+        let parsed = cidrs.filter_map(|text| text.as_str()?.parse::<ServiceNetwork>().ok());
+        networks.extend(parsed);
+    }
+    if networks.is_empty() {
+        networks.push(own);
+    }
+    // Upstream tries the one with the most addresses first.
+    networks.sort_by_key(|network| network.prefix_bits());
+    networks
+}
+
+fn is_ready(service_cidr: &Doc) -> bool {
+    let conditions = service_cidr.at("/status/conditions").items();
+    let ready = conditions
+        .iter()
+        .find(|known| known.str_at("/type") == "Ready");
+    ready.is_none_or(|condition| condition.str_at("/status") == "True")
 }
 
 impl Allocator {
@@ -70,6 +105,8 @@ impl Allocator {
         Some(Turn {
             _turn: turn,
             allocator: self,
+            networks: networks(storage, self.network),
+            storage: storage.clone(),
             env,
         })
     }
@@ -87,7 +124,8 @@ impl Turn<'_> {
         let assigning = Assigning {
             state,
             owner: owner.as_str(),
-            network: self.allocator.network,
+            networks: &self.networks,
+            storage: &self.storage,
             env: self.env,
             errors: &mut errors,
         };
@@ -105,7 +143,8 @@ struct Assigning<'a> {
     state: &'a State,
     /// Namespace and name of the service.
     owner: &'a str,
-    network: ServiceNetwork,
+    networks: &'a [ServiceNetwork],
+    storage: &'a Storage,
     env: &'a Env,
     errors: &'a mut FieldErrors,
 }
@@ -130,10 +169,7 @@ impl Assigning<'_> {
             return Ok(service);
         }
         let full = || Status::internal("failed to allocate a serviceIP: range is full");
-        let address = self
-            .state
-            .free_address(self.network, self.env)
-            .ok_or_else(full)?;
+        let address = self.free_address().ok_or_else(full)?;
         let address = address.to_string();
         let service = windlass_rules::edit::put(service, "/spec/clusterIP", address.as_str());
         let addresses = windlass_core::doc!([address]);
@@ -144,11 +180,34 @@ impl Assigning<'_> {
         ))
     }
 
+    fn free_address(&self) -> Option<Ipv4Addr> {
+        let mut networks = self.networks.iter();
+        networks.find_map(|network| {
+            let is_free = |address: Ipv4Addr| !self.is_noted(address);
+            self.state.free_address(*network, self.env, is_free)
+        })
+    }
+
+    /// Returns true if an IPAddress says that an address is taken, by somebody else than the service.
+    fn is_noted(&self, address: Ipv4Addr) -> bool {
+        let name = address.to_string();
+        let found = self.storage.find(NETWORKING, "ipaddresses", "", &name);
+        found.is_some_and(|object| {
+            let parent = object.at("/spec/parentRef");
+            let (namespace, name) = (parent.str_at("/namespace"), parent.str_at("/name"));
+            format!("{namespace}/{name}") != self.owner || parent.str_at("/resource") != "services"
+        })
+    }
+
     fn check_address(&mut self, asked: &str) {
-        let parsed = asked.parse().ok().filter(|at| self.network.contains(*at));
+        let networks = self.networks;
+        let parsed: Option<Ipv4Addr> = asked.parse().ok();
+        let parsed = parsed.filter(|at| networks.iter().any(|network| network.contains(*at)));
         let why = match parsed {
             None => "the provided network does not match the current range",
-            Some(address) if self.state.is_address_taken(address, self.owner) => {
+            Some(address)
+                if self.state.is_address_taken(address, self.owner) || self.is_noted(address) =>
+            {
                 "provided IP is already allocated"
             }
             Some(_) => return,

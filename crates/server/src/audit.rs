@@ -1,11 +1,13 @@
 //! The audit log: who asked for what, and what came of it, as lines of `audit.k8s.io/v1` events.
 //!
-//! Every request is logged at the level `Metadata`: without bodies. The stages are upstream's:
+//! An [`AuditPolicy`] says how much of which request is logged; without one, every request is
+//! logged at the level `Metadata`: without bodies. The stages are upstream's:
 //! `RequestReceived` once the user is known, `ResponseComplete` with the answer, for a watch
 //! `ResponseStarted` before it, and `Panic`. A request whose credentials are no good has one event,
 //! of the stage `ResponseStarted`.
 
 mod backups;
+mod policy;
 mod record;
 mod sink;
 
@@ -20,9 +22,13 @@ use windlass_core::Env;
 
 use crate::body::Body;
 use crate::query::Query;
-use crate::request::Target;
+use crate::request::{Target, Verb};
 use windlass_access::User;
+use windlass_core::Doc;
 
+pub use policy::{AuditPolicy, AuditPolicyError};
+
+use policy::Level;
 use record::{Record, Stage};
 use sink::Sink;
 
@@ -37,6 +43,8 @@ pub struct AuditOptions {
     pub max_backups: usize,
     /// Days after which such a file is removed; zero for never.
     pub max_age_days: u64,
+    /// The requests that are logged, and how much of them.
+    pub policy: AuditPolicy,
 }
 
 impl AuditOptions {
@@ -48,6 +56,7 @@ impl AuditOptions {
             max_size_mb: 100,
             max_backups: 100,
             max_age_days: 366,
+            policy: AuditPolicy::default(),
         }
     }
 }
@@ -61,6 +70,7 @@ pub(crate) struct Audit(Option<Arc<Log>>);
 struct Log {
     sink: Sink,
     env: Env,
+    policy: AuditPolicy,
     counts: Arc<Counts>,
 }
 
@@ -71,6 +81,16 @@ pub(crate) struct Counts {
     pub(crate) events: AtomicU64,
     /// `apiserver_audit_error_total`: events that were not written.
     pub(crate) errors: AtomicU64,
+    /// `apiserver_audit_level_total`: requests by the level that the policy gave them.
+    levels: [AtomicU64; Level::ALL.len()],
+}
+
+impl Counts {
+    /// Requests by their level.
+    pub(crate) fn by_level(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let counts = Level::ALL.into_iter().zip(&self.levels);
+        counts.map(|(level, count)| (level.as_str(), count.load(Ordering::Relaxed)))
+    }
 }
 
 /// One request on its way. Without an audit log it does nothing.
@@ -98,8 +118,12 @@ impl Audit {
         };
         let counts = Arc::new(Counts::default());
         let sink = Sink::open(options, env, &counts)?;
-        let env = env.clone();
-        Ok(Self(Some(Arc::new(Log { sink, env, counts }))))
+        Ok(Self(Some(Arc::new(Log {
+            sink,
+            env: env.clone(),
+            policy: options.policy.clone(),
+            counts,
+        }))))
     }
 
     /// A request has arrived. What is learned of it on its way is noted by the functions of this
@@ -140,7 +164,7 @@ impl Audit {
 /// The user of a request is known.
 pub(crate) fn received(parts: &Parts, user: &User) {
     if let Some(request) = parts.extensions.get::<AuditRequest>() {
-        request.note(|record| record.set_user(user));
+        request.set_user(user);
         request.emit(Stage::RequestReceived);
     }
 }
@@ -159,12 +183,71 @@ pub(crate) fn decided(parts: &Parts, user: &User, is_allowed: bool) {
     }
 }
 
+/// The body of a patch, or of a deletion, has been read. Objects are noted when they are decoded.
+pub(crate) fn read_body(parts: &Parts, target: &Target, bytes: &[u8]) {
+    let Some(request) = parts.extensions.get::<AuditRequest>() else {
+        return;
+    };
+    let Target::Resource(path) = target else {
+        return;
+    };
+    if bytes.is_empty() || !request.logs_bodies() {
+        return;
+    }
+    let parse = || {
+        let text = std::str::from_utf8(bytes).ok()?;
+        let parsed = Doc::parse(bytes).ok();
+        parsed.or_else(|| Doc::parse_yaml(text).ok()?.into_iter().next())
+    };
+    let body = match path.verb {
+        Some(Verb::Patch) => parse(),
+        // Upstream tells options in its internal version.
+        Some(Verb::Delete | Verb::DeleteCollection) => parse().and_then(|options| {
+            let options = options.with("/kind", "DeleteOptions").ok()?;
+            options.with("/apiVersion", "meta.k8s.io/__internal").ok()
+        }),
+        _ => None,
+    };
+    if let Some(body) = body {
+        request.note(|record| record.set_request_body(&body));
+    }
+}
+
 impl AuditRequest {
     /// Adds what admission has to say. The first value of a key stays.
     pub(crate) fn annotate(&self, annotations: Vec<(String, String)>) {
         if !annotations.is_empty() {
             self.note(|record| record.annotate(annotations));
         }
+    }
+
+    /// The object of the request is decoded; `defaulted` makes it whole for the log.
+    pub(crate) fn decoded(&self, object: &Doc, defaulted: impl FnOnce(Doc) -> Doc) {
+        if self.0.is_none() {
+            return;
+        }
+        match self.logs_bodies() {
+            true => {
+                let whole = defaulted(object.clone());
+                self.note(|record| record.set_request_object(&whole));
+            }
+            false => self.note(|record| record.set_request_object(object)),
+        }
+    }
+
+    fn logs_bodies(&self) -> bool {
+        let level = |request: &Arc<Request>| request.record.lock().level();
+        self.0.as_ref().map(level) >= Some(Level::Request)
+    }
+
+    fn set_user(&self, user: &User) {
+        let Some(request) = &self.0 else { return };
+        let level = {
+            let mut record = request.record.lock();
+            record.set_user(user, &request.log.policy);
+            record.level()
+        };
+        request.log.counts.levels[level as usize].fetch_add(1, Ordering::Relaxed);
     }
 
     /// The handler of the request has panicked.
@@ -183,6 +266,11 @@ impl AuditRequest {
                 return;
             }
             record.set_answer(code, response.body().as_doc());
+            record.config(&request.log.policy);
+            let is_logged = record.level() == Level::RequestResponse && record.is_of_resource();
+            if let Some(body) = is_logged.then(|| response.body().to_doc()).flatten() {
+                record.set_response_object(&body);
+            }
             record.answer_stage(is_watch)
         };
         self.emit(stage);
@@ -200,7 +288,14 @@ impl AuditRequest {
     fn emit(&self, stage: Stage) {
         let Some(request) = &self.0 else { return };
         let log = &request.log;
-        let line = request.record.lock().line(stage, log.env.now_micro());
+        let line = {
+            let mut record = request.record.lock();
+            let config = record.config(&log.policy);
+            if config.level == Level::None || config.omit_stages.contains(stage) {
+                return;
+            }
+            record.line(stage, log.env.now_micro())
+        };
         log.counts.events.fetch_add(1, Ordering::Relaxed);
         log.sink.send(line);
     }

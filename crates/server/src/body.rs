@@ -99,6 +99,16 @@ impl Body {
         }
     }
 
+    /// The object or the list that the body is, for the audit log; `None` if it is neither.
+    pub(crate) fn to_doc(&self) -> Option<Doc> {
+        match &self.0 {
+            Inner::Doc(doc) => Some(doc.clone()),
+            Inner::List(list) | Inner::Long(_, list) => Some(list.to_doc()),
+            Inner::Bytes(bytes) => Doc::parse(bytes).ok(),
+            Inner::Packed(_) | Inner::Watch(_) => None,
+        }
+    }
+
     /// Returns true if the body is a watch.
     pub(crate) fn is_watch(&self) -> bool {
         matches!(&self.0, Inner::Watch(_))

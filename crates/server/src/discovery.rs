@@ -9,6 +9,7 @@ use windlass_core::{Doc, Gvk, Object, doc};
 
 use crate::body::Body;
 use crate::negotiate::{self, Encoding, JSON, PROTOBUF, Route, YAML};
+use crate::ordered_json::{self, KeyOrder};
 use crate::registry::{Group, Resource, Subresource, Table, Version};
 use crate::request::Verb;
 use crate::respond;
@@ -20,18 +21,63 @@ const AGGREGATED_YAML: &str =
 const AGGREGATED_PROTOBUF: &str =
     "application/vnd.kubernetes.protobuf;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
+/// The order of the fields of upstream's types.
+const KEY_ORDER: KeyOrder = KeyOrder {
+    top: &[
+        "kind",
+        "apiVersion",
+        "groupVersion",
+        "name",
+        "metadata",
+        "versions",
+        "serverAddressByClientCIDRs",
+        "groups",
+        "resources",
+        "preferredVersion",
+        "items",
+        "paths",
+    ],
+    nested: &[
+        "metadata",
+        "clientCIDR",
+        "serverAddress",
+        "name",
+        "singularName",
+        "namespaced",
+        "groupVersion",
+        "subresource",
+        "resource",
+        "responseKind",
+        "group",
+        "version",
+        "kind",
+        "scope",
+        "singularResource",
+        "verbs",
+        "shortNames",
+        "categories",
+        "subresources",
+        "storageVersionHash",
+        "resources",
+        "freshness",
+        "versions",
+        "preferredVersion",
+    ],
+};
+
 /// The page at a path, if it is one of these.
 pub(crate) fn page(
     table: &Table,
     path: &str,
     headers: &HeaderMap,
+    is_pretty: bool,
 ) -> Result<Option<Response<Body>>, Status> {
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
     let doc = match parts[..] {
-        [] => return Ok(Some(respond::json(StatusCode::OK, &paths(table), false))),
+        [] => return Ok(Some(respond::json(StatusCode::OK, &paths(table), is_pretty))),
         ["api"] => match wants_aggregated(headers)? {
             Some(encoding) => {
-                return aggregated(table, headers, encoding, str::is_empty).map(Some);
+                return aggregated(table, headers, (encoding, is_pretty), str::is_empty).map(Some);
             }
             None => doc!({
                 "kind": "APIVersions", "versions": ["v1"],
@@ -43,7 +89,7 @@ pub(crate) fn page(
         ["apis"] => match wants_aggregated(headers)? {
             Some(encoding) => {
                 let is_named = |group: &str| !group.is_empty();
-                return aggregated(table, headers, encoding, is_named).map(Some);
+                return aggregated(table, headers, (encoding, is_pretty), is_named).map(Some);
             }
             None => groups(table),
         },
@@ -64,8 +110,13 @@ pub(crate) fn page(
         },
         _ => return Ok(None),
     };
-    let encoding = negotiate::plain(headers)?;
-    Ok(Some(respond::object(StatusCode::OK, &doc, encoding, false)))
+    Ok(Some(match negotiate::plain(headers)? {
+        Encoding::Json => {
+            let bytes = ordered_json::write(&doc, KEY_ORDER, is_pretty);
+            respond::whole(StatusCode::OK, JSON, bytes.into())
+        }
+        encoding => respond::object(StatusCode::OK, &doc, encoding, false),
+    }))
 }
 
 /// The address under which a client knows the server.
@@ -136,10 +187,14 @@ fn resources(group_version: &str, version: &Version) -> Doc {
                 .map(|sub| legacy_part(resource, sub)),
         );
     }
-    doc!({
-        "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version,
-        "resources": entries
-    })
+    let list = doc!({
+        "kind": "APIResourceList", "groupVersion": group_version, "resources": entries
+    });
+    // The oldest group has no version of its list.
+    match group_version {
+        "v1" => list,
+        _ => with_type(&list, "APIResourceList"),
+    }
 }
 
 fn legacy_resource(resource: &Resource) -> Doc {
@@ -200,7 +255,7 @@ fn wants_aggregated(headers: &HeaderMap) -> Result<Option<Encoding>, Status> {
 fn aggregated(
     table: &Table,
     headers: &HeaderMap,
-    encoding: Encoding,
+    (encoding, is_pretty): (Encoding, bool),
     chosen: impl Fn(&str) -> bool,
 ) -> Result<Response<Body>, Status> {
     let items: Vec<Doc> = table
@@ -215,7 +270,10 @@ fn aggregated(
     });
     let tag = content_hash(&list.to_json());
     let (media_type, bytes) = match encoding {
-        Encoding::Json => (AGGREGATED, list.to_json().into()),
+        Encoding::Json => {
+            let bytes = ordered_json::write(&list, KEY_ORDER, is_pretty);
+            (AGGREGATED, bytes.into())
+        }
         Encoding::Yaml => {
             let text = list.to_yaml().map_err(Status::internal)?;
             (AGGREGATED_YAML, text.into())

@@ -138,14 +138,18 @@ impl Server {
         let allowed = check(&user, &wanted, &self.0.storage);
         audit::decided(&parts, &user, allowed.is_ok());
         allowed?;
-        let timeout = query
-            .timeout()?
-            .map_or(REQUEST_TIMEOUT, |asked| asked.min(REQUEST_TIMEOUT));
+        // A long-running request has limits of its own.
+        let asked = match target.is_long_running() {
+            true => None,
+            false => query.timeout()?,
+        };
+        let timeout = asked.map_or(REQUEST_TIMEOUT, |asked| asked.min(REQUEST_TIMEOUT));
         let deadline = Instant::now() + timeout;
         let pool = parts.extensions.remove::<WorkPool>();
         let work = async {
             // A body that does not arrive takes no seat in flight.
             let body = self.0.bodies.read(&parts.method, body, &user).await?;
+            audit::read_body(&parts, &target, &body.bytes);
             let (flow, storage) = (&self.0.flow, &self.0.storage);
             let request = flow.classify(&user, &target, &query, storage);
             let pool = pool.filter(|_| self.takes_time(&parts.headers, &target, &body.bytes));
@@ -226,12 +230,12 @@ impl Server {
                     body,
                     given: parts.extensions.remove::<Given>().map(|given| given.0),
                     notes: Arc::new(RequestNotes::new(deadline)),
+                    audit: parts.extensions.remove().unwrap_or_default(),
                 };
                 let (deprecation, notes) = (call.resource.deprecation(), call.notes.clone());
+                let audit = call.audit.clone();
                 let answer = rest::handle(call).await;
-                if let Some(audit) = parts.extensions.get::<AuditRequest>() {
-                    audit.annotate(notes.take_annotations());
-                }
+                audit.annotate(notes.take_annotations());
                 let Some(warning) = deprecation else {
                     return answer;
                 };
@@ -254,7 +258,11 @@ impl Server {
         if path.contains("//") {
             return Ok(respond::no_such_page());
         }
-        let page = health::page(self, path, query)
+        // Upstream answers them whatever the method is.
+        if let Some(page) = health::check(self, path, query) {
+            return Ok(page);
+        }
+        let page = health::page(self, path)
             .or_else(|| self.0.pages.page(path, query))
             .or_else(|| {
                 let table = self.0.registry.table();
@@ -262,7 +270,10 @@ impl Server {
                 self.0.openapi.page(&table, path, query, headers, now)
             })
             .map_or_else(
-                || discovery::page(&self.0.registry.table(), path, headers),
+                || {
+                    let is_pretty = respond::is_pretty(query, headers);
+                    discovery::page(&self.0.registry.table(), path, headers, is_pretty)
+                },
                 |page| Ok(Some(page)),
             )?;
         match page {

@@ -60,6 +60,7 @@ mod negotiate;
 mod object_size;
 mod open;
 mod openapi;
+mod ordered_json;
 mod overload;
 mod pages;
 mod parsers;
@@ -78,7 +79,7 @@ mod watch;
 mod work;
 
 pub use allocate::{ServiceNetwork, ServiceNetworkError};
-pub use audit::AuditOptions;
+pub use audit::{AuditOptions, AuditPolicy, AuditPolicyError};
 pub use body::Body;
 pub use callout::ServiceResolver;
 pub use certs::{CertificateError, Certificates, Identity};

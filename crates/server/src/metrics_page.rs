@@ -172,6 +172,17 @@ impl Page {
         );
         let errors = counts.errors.load(Ordering::Relaxed);
         self.row(name, "plugin=\"log\"", errors);
+        let name = "apiserver_audit_level_total";
+        let help = "Counter of policy levels for audit events (1 per request).";
+        self.head(name, "counter", help);
+        for (level, count) in counts.by_level() {
+            self.row(name, &format!("level=\"{level}\""), count);
+        }
+        let name = "apiserver_audit_requests_rejected_total";
+        let help =
+            "Counter of apiserver requests rejected due to an error in audit logging backend.";
+        self.head(name, "counter", help);
+        self.row(name, "", 0);
     }
 
     fn storage(&mut self, stats: &Stats) {

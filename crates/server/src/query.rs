@@ -106,13 +106,14 @@ impl Query {
         self.find(key).map(parse_flag)
     }
 
-    /// How long the client waits for an answer.
+    /// The time that the client waits for an answer; `None` if it sets no limit, by a zero or a
+    /// negative one too.
     pub(crate) fn timeout(&self) -> Result<Option<Duration>, Status> {
         match self.get("timeout") {
             "" => Ok(None),
-            text => parse_duration(text).map(Some).ok_or_else(|| {
+            text => parse_duration(text).map_err(|why| {
                 Status::bad_request(format!(
-                    "invalid timeout specified in the request URL - time: invalid duration {text:?}"
+                    "invalid timeout specified in the request URL - time: {why} {text:?}"
                 ))
             }),
         }
@@ -268,30 +269,41 @@ fn parse_flag(text: &str) -> bool {
     text != "0" && !text.eq_ignore_ascii_case("false")
 }
 
-/// A duration as Go writes it: numbers with units, such as `1m30s`.
-fn parse_duration(text: &str) -> Option<Duration> {
-    let mut rest = text;
+/// A duration as Go writes it: numbers with units, such as `1m30s`, or a zero; `None` unless it is
+/// positive. The error is Go's.
+fn parse_duration(text: &str) -> Result<Option<Duration>, &'static str> {
+    const INVALID: &str = "invalid duration";
+    let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
+    if unsigned == "0" {
+        return Ok(None);
+    }
+    let mut rest = unsigned;
     let mut total = Duration::ZERO;
+    if rest.is_empty() {
+        return Err(INVALID);
+    }
     while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
-        let number: f64 = rest[..digits].parse().ok()?;
-        rest = &rest[digits..];
-        let letters = rest
-            .find(|c: char| c.is_ascii_digit() || c == '.')
-            .unwrap_or(rest.len());
-        let seconds = match &rest[..letters] {
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.');
+        let (number, after) = rest.split_at(digits.unwrap_or(rest.len()));
+        let number: f64 = number.parse().map_err(|_| INVALID)?;
+        let letters = after.find(|c: char| c.is_ascii_digit() || c == '.');
+        let (unit, after) = after.split_at(letters.unwrap_or(after.len()));
+        let seconds = match unit {
             "h" => 3600.0,
             "m" => 60.0,
             "s" => 1.0,
             "ms" => 1e-3,
             "us" | "µs" => 1e-6,
             "ns" => 1e-9,
-            _ => return None,
+            "" => return Err("missing unit in duration"),
+            _ => return Err(INVALID),
         };
-        total = total.checked_add(Duration::try_from_secs_f64(number * seconds).ok()?)?;
-        rest = &rest[letters..];
+        let part = Duration::try_from_secs_f64(number * seconds).map_err(|_| INVALID)?;
+        total = total.checked_add(part).ok_or(INVALID)?;
+        rest = after;
     }
-    (!total.is_zero()).then_some(total)
+    let is_positive = !total.is_zero() && !text.starts_with('-');
+    Ok(is_positive.then_some(total))
 }
 
 fn check_manager(manager: &str, errors: &mut FieldErrors) {

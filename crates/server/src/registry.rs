@@ -12,7 +12,7 @@ use windlass_schema::built_in;
 pub(crate) use windlass_schema::kinds::{Group, Table, Version};
 pub(crate) use windlass_schema::needs::{AfterWrite, Allocation, Creation};
 pub(crate) use windlass_schema::resource::{
-    GarbagePolicy, Generation, NameRule, Resource, Sub, Subresource,
+    GarbagePolicy, Generation, NameRule, Resource, SelectableField, Sub, Subresource,
 };
 
 /// All kinds that are served.

@@ -58,6 +58,16 @@ impl Target {
         check_dots(&parts, resource.as_ref())?;
         Ok(resource.map_or_else(page, Self::Resource))
     }
+
+    /// Returns true if a request may last: a watch, or a connection to a container or a node.
+    pub(crate) fn is_long_running(&self) -> bool {
+        let Self::Resource(path) = self else {
+            return false;
+        };
+        let part = path.subresource.as_str();
+        path.verb == Some(Verb::Watch)
+            || matches!(part, "attach" | "exec" | "proxy" | "log" | "portforward")
+    }
 }
 
 impl From<&Target> for Attributes {

@@ -32,6 +32,7 @@ pub(crate) use delete::delete_for_server;
 pub(crate) use operation::Operation;
 use operation::RequestPart;
 
+use crate::audit::AuditRequest;
 use crate::body::Body;
 use crate::extension::RequestNotes;
 use crate::negotiate::{self, Form, Offer, Route, Wanted};
@@ -62,6 +63,8 @@ pub(crate) struct Call {
     pub(crate) given: Option<Doc>,
     /// The deadline, and what extensions leave for the answer.
     pub(crate) notes: Arc<RequestNotes>,
+    /// The request in the audit log.
+    pub(crate) audit: AuditRequest,
 }
 
 /// The document of a request from this process: an extension of a request whose body is empty and

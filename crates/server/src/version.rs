@@ -5,7 +5,10 @@ pub(crate) const MAJOR: &str = "1";
 pub(crate) const MINOR: &str = "36";
 /// The oldest minor version with which upstream's servers get along.
 pub(crate) const COMPATIBLE_MINOR: &str = "35";
-pub(crate) const GIT_VERSION: &str = concat!("v1.36.4+windlass.", env!("CARGO_PKG_VERSION"));
+/// Exactly upstream's: `kubectl --match-server-version` compares it.
+pub(crate) const GIT_VERSION: &str = "v1.36.4";
+/// The version of this program, in the place of a commit.
+pub(crate) const GIT_COMMIT: &str = concat!("windlass-", env!("CARGO_PKG_VERSION"));
 
 /// The system and the architecture that this runs on.
 pub(crate) fn platform() -> String {

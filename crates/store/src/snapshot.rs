@@ -129,15 +129,15 @@ impl<'a> Iterator for Entries<'a> {
 /// Past snapshots of one resource that lists still read page by page.
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
-    /// Least recently used first.
+    /// The one that is kept for the longest time first.
     snapshots: VecDeque<KeptSnapshot>,
 }
 
 /// A snapshot that is kept.
 #[derive(Debug)]
 struct KeptSnapshot {
-    /// The time of last use.
-    used: Duration,
+    /// The time since when it is kept.
+    since: Duration,
     /// Bytes of all events of the resource up to the revision of the snapshot. What came since is
     /// no less than what the snapshot alone still holds.
     bytes_at: u64,
@@ -154,7 +154,7 @@ impl Kept {
         kept.rev().find(|snapshot| snapshot.revision == revision)
     }
 
-    /// Keeps a snapshot, or keeps it longer, and returns what had to go.
+    /// Keeps a snapshot, unless it is kept already, and returns what had to go.
     pub(crate) fn keep(
         &mut self,
         snapshot: Snapshot,
@@ -162,16 +162,12 @@ impl Kept {
         limit: usize,
         history: &History,
     ) -> Vec<Snapshot> {
-        let is_same = |kept: &KeptSnapshot| kept.snapshot.revision == snapshot.revision;
-        let known = self.snapshots.iter().find(|kept| is_same(kept));
-        let bytes_at = known.map_or_else(
-            || history.pushed_bytes_at(snapshot.revision),
-            |known| known.bytes_at,
-        );
-        self.snapshots.retain(|kept| !is_same(kept));
+        if self.get(snapshot.revision).is_some() {
+            return Vec::new();
+        }
         self.snapshots.push_back(KeptSnapshot {
-            used: now,
-            bytes_at,
+            since: now,
+            bytes_at: history.pushed_bytes_at(snapshot.revision),
             snapshot,
         });
         let excess = self.snapshots.len().saturating_sub(limit);
@@ -179,9 +175,9 @@ impl Kept {
         gone.map(|kept| kept.snapshot).collect()
     }
 
-    /// Drops what was not used since `time` and returns it.
+    /// Drops what is kept since before `time` and returns it.
     pub(crate) fn trim(&mut self, time: Duration) -> Vec<Snapshot> {
-        let stale = self.snapshots.iter().take_while(|kept| kept.used < time);
+        let stale = self.snapshots.iter().take_while(|kept| kept.since < time);
         let stale = stale.count();
         let gone = self.snapshots.drain(..stale);
         gone.map(|kept| kept.snapshot).collect()

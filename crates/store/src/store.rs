@@ -136,8 +136,7 @@ impl Store {
         self.shared().visible.read().snapshot(resource)
     }
 
-    /// All objects of a resource as they were at a revision, which is then kept for a while, so
-    /// that the pages of one list agree.
+    /// All objects of a resource as they were at a revision.
     ///
     /// # Errors
     /// When the revision is too old or not reached yet.
@@ -151,13 +150,13 @@ impl Store {
             .visible
             .read()
             .snapshot_after(resource, revision)?;
-        let snapshot = later.before(&events, revision);
-        self.keep(resource, &snapshot);
-        Ok(snapshot)
+        Ok(later.before(&events, revision))
     }
 
     /// Keeps a snapshot of this resource for [`Store::snapshot_at`], even when the history has
-    /// moved on: to be called when a list ends its first page. Bounded by number and age.
+    /// moved on: to be called when a list ends a page. Bounded by number and age; the age counts
+    /// from the first call, so that a client that asks for the same page again and again is told
+    /// one day that it is too old.
     pub fn keep(&self, resource: &Resource, snapshot: &Snapshot) {
         let options = &self.shared().options;
         let now = options.env.elapsed();

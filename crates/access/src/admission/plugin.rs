@@ -12,6 +12,7 @@ use super::node::TaintNodesByCondition;
 use super::node_restriction::NodeRestriction;
 use super::priority::{Priority, PriorityClassDefault};
 use super::protection::StorageObjectInUseProtection;
+use super::runtime_class::RuntimeClass;
 use super::service_account::ServiceAccount;
 use super::signing::CertificateSigning;
 use super::tolerations::DefaultTolerationSeconds;
@@ -105,6 +106,7 @@ pub(super) fn try_fold<T>(
         Plugin::StorageObjectInUseProtection(finalizer) => {
             work(&StorageObjectInUseProtection(finalizer), value)
         }
+        Plugin::RuntimeClass => work(&RuntimeClass, value),
         Plugin::CertificateSigning => work(&CertificateSigning, value),
         Plugin::DeviceAdminAccess => work(&DeviceAdminAccess, value),
         Plugin::ResourceQuota(_) => work(&ResourceQuota, value),

@@ -21,7 +21,6 @@ pub const FIELDS: &[(&str, &str)] = &[
     ("involvedObject.fieldPath", "/involvedObject/fieldPath"),
     ("reason", "/reason"),
     ("reportingComponent", "/reportingComponent"),
-    ("source", "/source/component"),
     ("type", "/type"),
 ];
 

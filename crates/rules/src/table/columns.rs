@@ -476,6 +476,16 @@ pub const VOLUME_ATTACHMENT: &[Column] = &[
 /// The columns of RuntimeClasses.
 pub const RUNTIME_CLASS: &[Column] = &[NAME, text("Handler", Cell::At("/handler")), AGE_COLUMN];
 
+/// The columns of ServiceCIDRs.
+pub const SERVICE_CIDR: &[Column] = &[
+    NAME,
+    text("CIDRs", Cell::Made(more::service_networks)),
+    AGE_COLUMN,
+];
+
+/// The columns of IPAddresses.
+pub const IP_ADDRESS: &[Column] = &[NAME, text("ParentRef", Cell::Made(more::address_parent))];
+
 /// The columns of FlowSchemas.
 pub const FLOW_SCHEMA: &[Column] = &[
     NAME,

@@ -19,6 +19,33 @@ fn or_unset(value: &Doc) -> Doc {
     }
 }
 
+/// The networks of a ServiceCIDR.
+pub(super) fn service_networks(object: &Doc) -> Doc {
+    let networks = object.at("/spec/cidrs").items().iter();
+    let networks: Vec<&str> = networks.filter_map(Doc::as_str).collect();
+    networks.join(",").into()
+}
+
+/// The object that an IPAddress belongs to.
+pub(super) fn address_parent(object: &Doc) -> Doc {
+    let parent = object.at("/spec/parentRef");
+    if parent.is_null() {
+        return "<none>".into();
+    }
+    let (group, resource) = (parent.str_at("/group"), parent.str_at("/resource"));
+    let mut shown = match group {
+        "" => resource.to_lowercase(),
+        group => format!("{resource}.{group}").to_lowercase(),
+    };
+    for part in [parent.str_at("/namespace"), parent.str_at("/name")] {
+        if !part.is_empty() {
+            shown.push('/');
+            shown.push_str(part);
+        }
+    }
+    shown.into()
+}
+
 pub(super) fn volume_name(claim: &Doc) -> Doc {
     plain(claim, "/spec/volumeName")
 }

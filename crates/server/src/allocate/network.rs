@@ -86,6 +86,11 @@ impl ServiceNetwork {
         self.at(1)
     }
 
+    /// The bits of its prefix: the fewer, the more addresses.
+    pub(super) fn prefix_bits(self) -> u32 {
+        self.bits
+    }
+
     fn at(self, offset: u32) -> Ipv4Addr {
         Ipv4Addr::from_bits(self.base.to_bits() + offset)
     }

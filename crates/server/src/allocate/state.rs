@@ -95,9 +95,14 @@ impl State {
     }
 
     /// A free address: any, and the next one if that is taken.
-    pub(super) fn free_address(&self, network: ServiceNetwork, env: &Env) -> Option<Ipv4Addr> {
+    pub(super) fn free_address(
+        &self,
+        network: ServiceNetwork,
+        env: &Env,
+        is_free: impl Fn(Ipv4Addr) -> bool,
+    ) -> Option<Ipv4Addr> {
         let mut candidates = network.candidates(env);
-        candidates.find(|address| !self.addresses.contains_key(address))
+        candidates.find(|address| !self.addresses.contains_key(address) && is_free(*address))
     }
 
     /// A free port that was not given a moment ago.

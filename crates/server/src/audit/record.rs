@@ -6,9 +6,10 @@ use http::HeaderMap;
 use http::request::Parts;
 use windlass_core::{Doc, MicroTime, Object, Str, doc};
 
+use super::policy::{AuditPolicy, Config, Level};
 use crate::peer::Peer;
 use crate::request::{Target, Verb};
-use windlass_access::{MASTERS, User};
+use windlass_access::{Attributes, MASTERS, User};
 
 /// The longest user agent that is told, in bytes, and what follows one that is cut off: upstream's.
 const USER_AGENT_BYTES_LIMIT: usize = 1024;
@@ -27,7 +28,19 @@ pub(super) enum Stage {
 }
 
 impl Stage {
-    fn as_str(self) -> &'static str {
+    pub(super) const ALL: [Self; 4] = [
+        Self::RequestReceived,
+        Self::ResponseStarted,
+        Self::ResponseComplete,
+        Self::Panic,
+    ];
+
+    /// The stage of a name.
+    pub(super) fn read(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|stage| stage.as_str() == name)
+    }
+
+    pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::RequestReceived => "RequestReceived",
             Self::ResponseStarted => "ResponseStarted",
@@ -51,7 +64,12 @@ pub(super) struct Record {
     attempted: &'static str,
     /// The object, for a request of a resource.
     object: Option<ObjectReference>,
-    is_create: bool,
+    /// The attributes that the policy decides by.
+    attributes: Attributes,
+    /// The outcome of the policy; `None` until the user is known.
+    config: Option<Config>,
+    request_object: Option<Doc>,
+    response_object: Option<Doc>,
     status: Option<Doc>,
     received: MicroTime,
     decision: Option<(&'static str, &'static str)>,
@@ -65,8 +83,10 @@ struct ObjectReference {
     resource: String,
     namespace: String,
     name: String,
+    uid: String,
     group: String,
     version: String,
+    revision: String,
     subresource: String,
 }
 
@@ -81,8 +101,10 @@ impl Record {
                     resource: path.resource.clone(),
                     namespace: path.namespace.clone(),
                     name: path.name.clone(),
+                    uid: String::new(),
                     group: path.group.clone(),
                     version: path.version.clone(),
+                    revision: String::new(),
                     subresource: path.subresource.clone(),
                 }),
             ),
@@ -90,7 +112,6 @@ impl Record {
         Self {
             id: id.to_owned(),
             uri: uri.map_or("/", |uri| uri.as_str()).to_owned(),
-            is_create: verb == "create",
             verb,
             user: None,
             impersonated: None,
@@ -101,6 +122,10 @@ impl Record {
                 false => "",
             },
             object,
+            attributes: Attributes::from(target),
+            config: None,
+            request_object: None,
+            response_object: None,
             status: None,
             received,
             decision: None,
@@ -109,8 +134,57 @@ impl Record {
         }
     }
 
-    pub(super) fn set_user(&mut self, user: &User) {
+    pub(super) fn set_user(&mut self, user: &User, policy: &AuditPolicy) {
+        self.config = Some(policy.evaluate(&self.attributes, Some(user)));
         self.user = Some(user.clone());
+    }
+
+    /// The outcome of the policy, which is that for nobody if the credentials were no good.
+    pub(super) fn config(&mut self, policy: &AuditPolicy) -> Config {
+        let decide = || policy.evaluate(&self.attributes, None);
+        *self.config.get_or_insert_with(decide)
+    }
+
+    /// The level of a request whose user is known.
+    pub(super) fn level(&self) -> Level {
+        self.config.unwrap_or_default().level
+    }
+
+    /// Notes the object of a request: its identity, and all of it if the level says so.
+    pub(super) fn set_request_object(&mut self, object: &Doc) {
+        let meta = object.meta();
+        if let Some(known) = &mut self.object {
+            let fill = |text: &mut String, value: &str| {
+                if text.is_empty() {
+                    value.clone_into(text);
+                }
+            };
+            fill(&mut known.namespace, meta.namespace());
+            fill(&mut known.name, meta.name());
+            fill(&mut known.uid, object.str_at("/metadata/uid"));
+            fill(&mut known.revision, meta.resource_version());
+        }
+        self.set_request_body(object);
+    }
+
+    /// Notes the body of a request that is no object: a patch, or options.
+    pub(super) fn set_request_body(&mut self, body: &Doc) {
+        if self.level() >= Level::Request {
+            self.request_object = Some(self.shown(body));
+        }
+    }
+
+    /// Notes the body of an answer.
+    pub(super) fn set_response_object(&mut self, body: &Doc) {
+        self.response_object = Some(self.shown(body));
+    }
+
+    /// A body as the policy wants it shown.
+    fn shown(&self, body: &Doc) -> Doc {
+        match self.config.unwrap_or_default().omits_managed_fields {
+            true => without_managed_fields(body),
+            false => body.clone(),
+        }
     }
 
     pub(super) fn set_effective_user(&mut self, user: &User) {
@@ -152,12 +226,16 @@ impl Record {
         }));
     }
 
+    /// Returns true if the request is about a resource: only then bodies are logged.
+    pub(super) fn is_of_resource(&self) -> bool {
+        self.object.is_some()
+    }
+
     pub(super) fn has_ended(&self) -> bool {
         self.has_ended
     }
 
-    /// Notes the code of an answer and what it says of itself, if it is a `Status`; of a new object
-    /// its name.
+    /// Notes the code of an answer and what it says of itself, if it is a `Status`.
     pub(super) fn set_answer(&mut self, code: u16, answer: Option<&Doc>) {
         let mut fields = vec![("metadata".into(), Doc::empty_object())];
         let status = answer.filter(|doc| doc.str_at("/kind") == "Status");
@@ -174,12 +252,6 @@ impl Record {
                 "reason": "Unauthorized"
             }));
         }
-        let made = answer.filter(|_| self.is_create && status.is_none());
-        if let (Some(made), Some(object)) = (made, &mut self.object)
-            && object.name.is_empty()
-        {
-            made.meta().name().clone_into(&mut object.name);
-        }
     }
 
     /// The stage that an answer is.
@@ -195,7 +267,7 @@ impl Record {
         let mut fields = vec![
             ("kind".into(), "Event".into()),
             ("apiVersion".into(), "audit.k8s.io/v1".into()),
-            ("level".into(), "Metadata".into()),
+            ("level".into(), self.level().as_str().into()),
             ("auditID".into(), Doc::from(&self.id)),
             ("stage".into(), stage.as_str().into()),
             ("requestURI".into(), Doc::from(&self.uri)),
@@ -220,6 +292,10 @@ impl Record {
         if stage != Stage::RequestReceived {
             let status = self.status.clone();
             fields.extend(status.map(|status| ("responseStatus".into(), status)));
+            let body = self.request_object.clone();
+            fields.extend(body.map(|body| ("requestObject".into(), body)));
+            let body = self.response_object.clone();
+            fields.extend(body.map(|body| ("responseObject".into(), body)));
         }
         fields.push((
             "requestReceivedTimestamp".into(),
@@ -242,14 +318,40 @@ impl ObjectReference {
             ("resource", &self.resource),
             ("namespace", &self.namespace),
             ("name", &self.name),
+            ("uid", &self.uid),
             ("apiGroup", &self.group),
             ("apiVersion", &self.version),
+            ("resourceVersion", &self.revision),
             ("subresource", &self.subresource),
         ];
         let fields = texts.into_iter().filter(|(_, text)| !text.is_empty());
         let fields = fields.map(|(key, text)| (key.into(), Doc::from(text)));
         Object::new(fields.collect::<Vec<_>>()).into()
     }
+}
+
+/// A body without the managed fields of its object, of its items, or of the objects in its rows.
+fn without_managed_fields(body: &Doc) -> Doc {
+    const FIELDS: &str = "/metadata/managedFields";
+    let without = |object: &Doc| object.without(FIELDS).unwrap_or_else(|_| object.clone());
+    let mut fields = match without(body).as_object() {
+        Some(fields) => fields.clone(),
+        None => return body.clone(),
+    };
+    if let Some(items) = fields.get("items").map(Doc::items) {
+        let items: Vec<Doc> = items.iter().map(without).collect();
+        fields = fields.with("items", items.into());
+    }
+    if let Some(rows) = fields.get("rows").map(Doc::items) {
+        let row = |row: &Doc| {
+            let bare = row.get("object").map(without);
+            let bare = bare.and_then(|object| row.with("/object", object).ok());
+            bare.unwrap_or_else(|| row.clone())
+        };
+        let rows: Vec<Doc> = rows.iter().map(row).collect();
+        fields = fields.with("rows", rows.into());
+    }
+    fields.into()
 }
 
 fn user_info(user: &User) -> Doc {

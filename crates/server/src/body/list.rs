@@ -89,6 +89,25 @@ impl JsonList {
         }
     }
 
+    /// The list as one document.
+    pub(crate) fn to_doc(&self) -> Doc {
+        let item = |entry: &Arc<Entry>| {
+            let object = self.resource.view(entry.doc());
+            match object.as_object() {
+                // Items of built-in kinds do not carry their type.
+                Some(fields) if !self.resource.is_custom => {
+                    fields.without("kind").without("apiVersion").into()
+                }
+                _ => object,
+            }
+        };
+        let items: Vec<Doc> = self.entries.iter().map(item).collect();
+        windlass_core::doc!({
+            "kind": (self.resource.list_kind()), "apiVersion": (self.resource.gvk.api_version()),
+            "metadata": (self.metadata.clone()), "items": items
+        })
+    }
+
     /// The next bytes; nothing at the end.
     fn next_piece(&mut self) -> Option<Bytes> {
         if self.is_over {

@@ -95,6 +95,9 @@ fn name_messages(rule: NameRule, name: &str) -> Vec<String> {
         NameRule::Subdomain => names::dns1123_subdomain(name),
         NameRule::Label => names::dns1123_label(name),
         NameRule::PathSegment => names::path_segment(name),
+        NameRule::IpAddress => windlass_rules::kinds::address_fault(name)
+            .into_iter()
+            .collect(),
     }
 }
 

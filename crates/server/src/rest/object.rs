@@ -50,6 +50,11 @@ pub(super) fn decode(
     }
     warnings.extend(strictness.complaints);
     work::check()?;
+    call.audit
+        .decoded(&doc, |doc| match *gvk == call.resource.gvk {
+            true => call.resource.hooks.default(doc),
+            false => doc,
+        });
     Ok(doc)
 }
 

@@ -6,7 +6,7 @@ use windlass_core::{
     Doc, FieldRequirement, FieldSelector, FieldSelectorError, Kind, Selector, SelectorError,
 };
 
-use crate::registry::Resource;
+use crate::registry::{Resource, SelectableField};
 use windlass_rules::status::Status;
 
 /// Which objects a request is about.
@@ -20,6 +20,8 @@ pub(crate) struct Filter {
 #[derive(Clone, Debug)]
 struct Field {
     pointer: String,
+    /// Where the value stands if it is not there; empty for nowhere else.
+    fallback: &'static str,
     absent: &'static str,
     requirement: FieldRequirement,
 }
@@ -35,10 +37,11 @@ impl Filter {
             .map_err(|error: FieldSelectorError| Status::bad_request(error.to_string()))?;
         let mut requirements = Vec::new();
         for requirement in selector.requirements() {
-            let (pointer, absent) = pointer(resource, &requirement.field)?;
+            let place = place(resource, &requirement.field)?;
             requirements.push(Field {
-                pointer,
-                absent,
+                pointer: place.pointer.to_string(),
+                fallback: place.fallback,
+                absent: place.absent,
                 requirement: requirement.clone(),
             });
         }
@@ -65,6 +68,7 @@ impl Filter {
         };
         self.fields.push(Field {
             pointer: "/metadata/name".to_owned(),
+            fallback: "",
             absent: "",
             requirement,
         });
@@ -79,7 +83,10 @@ impl Filter {
     /// Whether an object matches.
     pub(crate) fn matches(&self, object: &Doc) -> bool {
         let fits = |field: &Field| {
-            let value = text(object.at(&field.pointer), field.absent);
+            let mut value = text(object.at(&field.pointer), field.absent);
+            if value.is_empty() && !field.fallback.is_empty() {
+                value = text(object.at(field.fallback), field.absent);
+            }
             (value == field.requirement.value) != field.requirement.is_negated
         };
         self.fields.iter().all(fits) && self.labels.matches(&object.meta().labels())
@@ -97,17 +104,23 @@ impl Filter {
     }
 }
 
-/// Where the value of a field label stands in an object, and what its absence means.
-fn pointer(resource: &Resource, label: &str) -> Result<(String, &'static str), Status> {
+/// Where the value of a field label stands in an object, and the meaning of its absence.
+fn place(resource: &Resource, label: &str) -> Result<SelectableField, Status> {
+    let metadata = |pointer: &'static str| SelectableField {
+        label: Cow::Owned(label.to_owned()),
+        pointer: Cow::Borrowed(pointer),
+        fallback: "",
+        absent: "",
+    };
     match label {
-        "metadata.name" => return Ok(("/metadata/name".to_owned(), "")),
+        "metadata.name" => return Ok(metadata("/metadata/name")),
         "metadata.namespace" if resource.is_namespaced() => {
-            return Ok(("/metadata/namespace".to_owned(), ""));
+            return Ok(metadata("/metadata/namespace"));
         }
         _ => {}
     }
     match resource.fields.iter().find(|known| known.label == label) {
-        Some(field) => Ok((field.pointer.to_string(), field.absent)),
+        Some(field) => Ok(field.clone()),
         None if resource.fields.is_empty() => Err(Status::bad_request(format!(
             "{label:?} is not a known field selector: only \"metadata.name\", \
              \"metadata.namespace\""
