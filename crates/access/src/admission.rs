@@ -10,6 +10,7 @@ mod namespace;
 mod node;
 mod node_restriction;
 mod plugin;
+mod pod_resize;
 pub mod policy;
 mod priority;
 mod protection;

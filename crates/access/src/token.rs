@@ -128,6 +128,12 @@ impl Signer {
         })
     }
 
+    /// The public key that tokens are checked with, as a JSON Web Key (RFC 7517).
+    #[must_use]
+    pub fn public_key(&self) -> Doc {
+        self.shared.key.public().jwk()
+    }
+
     /// The same signer with the issuers, audiences and further keys of some options.
     ///
     /// # Errors
@@ -153,6 +159,18 @@ impl Signer {
         })
     }
 
+    /// The algorithm of the signatures.
+    #[must_use]
+    pub fn algorithm(&self) -> &'static str {
+        self.shared.key.algorithm()
+    }
+
+    /// The issuer of the tokens.
+    #[must_use]
+    pub fn issuer(&self) -> &str {
+        self.shared.issuers.first().map_or(ISSUER, String::as_str)
+    }
+
     /// The audiences of the server itself, and of a token that names none.
     #[must_use]
     pub fn audiences(&self) -> &[String] {
@@ -172,8 +190,8 @@ impl Signer {
         let audiences: Vec<Doc> = claims.audiences.iter().map(Doc::from).collect();
         let subject = format!("system:serviceaccount:{}:{}", claims.namespace, claims.name);
         let payload = doc!({
-            "iss": (self.shared.issuers.first().map_or(ISSUER, String::as_str)), "sub": subject, "aud": audiences, "iat": now, "nbf": now, "exp": end,
-            "jti": (self.env.uid().as_str()), "kubernetes.io": inside
+            "iss": (self.issuer()), "sub": subject, "aud": audiences, "iat": now, "nbf": now,
+            "exp": end, "jti": (self.env.uid().as_str()), "kubernetes.io": inside
         });
         let token = self.sign_payload(&payload)?;
         Some((token, windlass_core::Time::from_unix(end)))
@@ -182,7 +200,8 @@ impl Signer {
     /// A signed token with any claims. Those of a token in a Secret are good as long as the Secret
     /// holds it; others are not accepted without an end.
     pub fn sign_payload(&self, payload: &Doc) -> Option<String> {
-        let header = doc!({ "alg": (self.shared.key.algorithm()), "typ": "JWT" });
+        let key = &self.shared.key;
+        let header = doc!({ "alg": (key.algorithm()), "kid": (key.public().id()) });
         let text = format!(
             "{}.{}",
             BASE64.encode(header.to_json()),

@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use clap::{ArgAction, Args};
 use windlass_server::{
-    Admission, AuthenticationOptions, DisabledPlugins, ServerOptions, ServiceNetwork, StaticToken,
-    read_token_file,
+    Admission, AuthenticationOptions, ServerOptions, ServiceNetwork, StaticToken, read_token_file,
 };
 
 /// Options of authentication and admission.
@@ -73,7 +72,7 @@ impl AccessArguments {
     fn admission(&self, usual: Admission) -> anyhow::Result<Admission> {
         let mut admission = usual;
         for name in names(&self.enable_admission_plugins) {
-            admission.disabled.without(name)?;
+            admission.disabled = admission.disabled.without(name)?;
             switch(&mut admission, name, true);
         }
         for name in names(&self.disable_admission_plugins) {
@@ -82,7 +81,7 @@ impl AccessArguments {
                 !is_both,
                 "{name} in enable-admission-plugins and disable-admission-plugins overlapped"
             );
-            admission.disabled = DisabledPlugins::with(admission.disabled, name)?;
+            admission.disabled = admission.disabled.with(name)?;
             switch(&mut admission, name, false);
         }
         Ok(admission)

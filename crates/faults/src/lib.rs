@@ -19,9 +19,11 @@
 mod normal;
 mod plan;
 mod position;
+mod request;
 mod rule;
 
 pub use normal::{difference, normalized};
-pub use plan::{Decision, FaultPlan, RequestFacts, SeenRequest};
+pub use plan::{Decision, FaultPlan, SeenRequest};
 pub use position::Position;
+pub use request::RequestFacts;
 pub use rule::{FaultAction, FaultRule, RuleError};

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use windlass_core::{Doc, doc};
 
+use crate::request::{RequestFacts, is_write};
 use crate::rule::{FaultAction, FaultRule};
 
 /// Requests that are remembered; older ones are forgotten.
@@ -13,23 +14,6 @@ const SEEN_LIMIT: usize = 65_536;
 
 /// Rules that a plan holds; a further one replaces the oldest.
 const RULES_LIMIT: usize = 1_024;
-
-/// The facts about a request that rules look at.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct RequestFacts<'a> {
-    /// The verb of Kubernetes, such as `create` or `watch`.
-    pub verb: &'a str,
-    /// The resource with its group and subresource; the path of what is not a resource.
-    pub resource: &'a str,
-    /// The namespace; empty outside of namespaces.
-    pub namespace: &'a str,
-    /// The name of the object; empty for a collection.
-    pub name: &'a str,
-    /// The user agent of the client.
-    pub agent: &'a str,
-    /// The name of the user.
-    pub user: &'a str,
-}
 
 /// A request as it went.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,21 +61,6 @@ struct State {
     requests: usize,
     /// The newest requests; the first one has the number `requests - seen.len()`.
     seen: VecDeque<SeenRequest>,
-}
-
-impl RequestFacts<'_> {
-    /// Returns true if the request may change something.
-    #[must_use]
-    pub fn is_write(&self) -> bool {
-        is_write(self.verb)
-    }
-}
-
-fn is_write(verb: &str) -> bool {
-    matches!(
-        verb,
-        "create" | "update" | "patch" | "delete" | "deletecollection" | "post" | "put"
-    )
 }
 
 impl SeenRequest {

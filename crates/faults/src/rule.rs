@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::plan::RequestFacts;
+use crate::request::RequestFacts;
 
 /// The longest delay that a rule may ask for.
 const DELAY_LIMIT: Duration = Duration::from_secs(3600);

@@ -89,6 +89,11 @@ pub trait Hooks: Send + Sync {
         new
     }
 
+    /// Puts back what a resize may not change. Only containers differ.
+    fn prepare_resize(&self, new: Doc, _old: &Doc) -> Doc {
+        new
+    }
+
     /// Puts back what a status update may not change. The spec is already back.
     fn prepare_status(&self, new: Doc, _old: &Doc) -> Doc {
         new

@@ -21,6 +21,7 @@ mod pod_gated;
 mod pod_network;
 mod pod_nodes;
 mod pod_probes;
+mod pod_resize;
 mod pod_resources;
 mod pod_security;
 mod pod_spec;

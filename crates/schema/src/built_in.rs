@@ -30,6 +30,14 @@ const STORED: &[Verb] = &[
     Verb::Watch,
 ];
 const CREATE: &[Verb] = &[Verb::Create];
+/// The fields that the approval of a request for a certificate may change.
+const APPROVAL: &[&str] = &[
+    "/status/conditions",
+    "/metadata/annotations",
+    "/metadata/finalizers",
+    "/metadata/labels",
+    "/metadata/ownerReferences",
+];
 /// Upstream keeps events for an hour.
 const EVENT_TTL: Duration = Duration::from_secs(60 * 60);
 const READ_WRITE: &[Verb] = &[Verb::Get, Verb::Patch, Verb::Update];
@@ -138,10 +146,11 @@ fn core() -> Vec<Resource> {
                 Plugin::Priority,
                 Plugin::DefaultTolerationSeconds,
                 Plugin::RuntimeClass,
+                Plugin::PodResizeValidator,
                 Plugin::ResourceQuota(Charge::Pod),
             ])
             .node_rule(NodeRule::Pod)
-            .connections(&["attach", "exec", "portforward"])
+            .connections(&["attach", "exec", "portforward", "proxy"])
             .hooks(kinds::Pods),
         v1("Binding", "bindings").answered(Creation::Binding),
         v1("ComponentStatus", "componentstatuses")
@@ -167,6 +176,7 @@ fn core() -> Vec<Resource> {
             )
             .returns_deleted(),
         v1("Service", "services")
+            .connections(&["proxy"])
             .short(&["svc"])
             .category("all")
             .status()
@@ -201,6 +211,7 @@ fn core() -> Vec<Resource> {
             .status()
             .field_or("spec.unschedulable", "/spec/unschedulable", "false")
             .columns(table::NODE)
+            .connections(&["proxy"])
             .admission(&[Plugin::TaintNodesByCondition])
             .node_rule(NodeRule::Node)
             .hooks(kinds::Nodes),
@@ -581,7 +592,7 @@ fn extensions() -> Vec<Resource> {
         .cluster()
         .short(&["csr"])
         .status()
-        .sub("approval", Sub::Part(&["/status/conditions"]), READ_WRITE)
+        .sub("approval", Sub::Part(APPROVAL), READ_WRITE)
         .fields(&[("spec.signerName", "/spec/signerName")])
         .columns(table::SIGNING_REQUEST)
         .admission(&[Plugin::CertificateSigning])

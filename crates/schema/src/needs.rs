@@ -111,6 +111,8 @@ pub enum Plugin {
     RuntimeClass,
     /// Users, signers and subjects of requests for certificates.
     CertificateSigning,
+    /// The room on the node of a pod that is resized.
+    PodResizeValidator,
     /// The namespaces in which a claim may have devices for administrators.
     DeviceAdminAccess,
     /// The charge for a change.
@@ -130,6 +132,7 @@ impl Plugin {
             Self::StorageObjectInUseProtection(_) => "StorageObjectInUseProtection",
             Self::RuntimeClass => "RuntimeClass",
             Self::CertificateSigning => "CertificateSigning",
+            Self::PodResizeValidator => "PodResizeValidator",
             // Part of the registry upstream: nobody can switch it off.
             Self::DeviceAdminAccess => "",
             Self::ResourceQuota(_) => "ResourceQuota",

@@ -2,8 +2,8 @@
 //!
 //! An [`AuditPolicy`] says how much of which request is logged; without one, every request is
 //! logged at the level `Metadata`: without bodies. The stages are upstream's:
-//! `RequestReceived` once the user is known, `ResponseComplete` with the answer, for a watch
-//! `ResponseStarted` before it, and `Panic`. A request whose credentials are no good has one event,
+//! `RequestReceived` once the user is known, `ResponseComplete` with the answer, for a watch and
+//! other long-running requests `ResponseStarted` before it, and `Panic`. A request whose credentials are no good has one event,
 //! of the stage `ResponseStarted`.
 
 mod backups;
@@ -273,6 +273,9 @@ impl AuditRequest {
             }
             record.answer_stage(is_watch)
         };
+        if stage == Stage::ResponseComplete && request.record.lock().is_long_running() {
+            self.emit(Stage::ResponseStarted);
+        }
         self.emit(stage);
         if stage == Stage::ResponseStarted && is_watch {
             response.body_mut().hold(Box::new(Ending(self.clone())));

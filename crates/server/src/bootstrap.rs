@@ -1,6 +1,7 @@
 //! The objects that every cluster has from its first start.
 
 mod local;
+mod service_network;
 
 use std::net::SocketAddr;
 
@@ -18,7 +19,6 @@ use windlass_rules::status::Status;
 pub(crate) use local::register;
 
 const RBAC: &str = "rbac.authorization.k8s.io";
-const NETWORKING: &str = "networking.k8s.io";
 const DISCOVERY: &str = "discovery.k8s.io";
 const SCHEDULING: &str = "scheduling.k8s.io";
 const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
@@ -34,7 +34,7 @@ pub(crate) async fn run(server: &Server) -> Result<(), Status> {
         all.extend(service_accounts());
     }
     create_missing(server, all).await?;
-    mark_default_network(server).await?;
+    service_network::mark_ready(server).await?;
     dangling::tell(server.clone()).await;
     Ok(())
 }
@@ -42,7 +42,7 @@ pub(crate) async fn run(server: &Server) -> Result<(), Status> {
 /// Makes again what no cluster is without for long, whoever deletes it.
 pub(crate) async fn restore(server: &Server) -> Result<(), Status> {
     create_missing(server, essentials(server)).await?;
-    mark_default_network(server).await?;
+    service_network::mark_ready(server).await?;
     server.inner().flow.reload(&server.inner().storage);
     register(server).await
 }
@@ -89,7 +89,7 @@ fn essentials(server: &Server) -> Vec<First> {
     let address = server.inner().allocator.network().first();
     let service = kubernetes_service(&address.to_string());
     essentials.push(("", "v1", "services", service));
-    essentials.push((NETWORKING, "v1", "servicecidrs", default_network(server)));
+    essentials.push(service_network::object(server));
     essentials.extend(first_flow::objects());
     essentials
 }
@@ -128,41 +128,6 @@ fn token_tracking(now: Time) -> Doc {
         },
         "data": { "since": day }
     })
-}
-
-/// The network that the server was started with.
-fn default_network(server: &Server) -> Doc {
-    let network = server.inner().allocator.network().to_string();
-    doc!({
-        "apiVersion": "networking.k8s.io/v1", "kind": "ServiceCIDR",
-        "metadata": { "name": "kubernetes" },
-        "spec": { "cidrs": [network] }
-    })
-}
-
-/// Marks the network that the server was started with as ready, unless somebody has said otherwise
-/// or it is another one.
-async fn mark_default_network(server: &Server) -> Result<(), Status> {
-    let (plural, wanted) = ("servicecidrs", default_network(server));
-    let found = server
-        .inner()
-        .storage
-        .find(NETWORKING, plural, "", "kubernetes");
-    let is_unmarked = found.is_some_and(|known| {
-        known.at("/spec") == wanted.at("/spec")
-            && known.at("/status/conditions").items().is_empty()
-            && !known.meta().is_deleting()
-    });
-    if !is_unmarked {
-        return Ok(());
-    }
-    let now = server.inner().env.now().to_string();
-    let status = doc!({ "conditions": [{
-        "type": "Ready", "status": "True", "reason": "",
-        "message": "Kubernetes default Service CIDR is ready", "lastTransitionTime": now
-    }] });
-    let marked = windlass_rules::edit::put(wanted, "/status", status);
-    rest::set_at_start(server, NETWORKING, "v1", plural, marked, &["status"]).await
 }
 
 fn kubernetes_service(address: &str) -> Doc {

@@ -10,7 +10,7 @@ use windlass_core::{Doc, Gvk, Object, doc};
 use crate::body::Body;
 use crate::negotiate::{self, Encoding, JSON, PROTOBUF, Route, YAML};
 use crate::ordered_json::{self, KeyOrder};
-use crate::registry::{Group, Resource, Subresource, Table, Version};
+use crate::registry::{Group, Resource, Table, Version};
 use crate::request::Verb;
 use crate::respond;
 use windlass_rules::status::Status;
@@ -128,14 +128,17 @@ fn host(headers: &HeaderMap) -> &str {
 /// Every path that a reader may start from.
 fn paths(table: &Table) -> Doc {
     let mut paths: Vec<String> = [
+        "/.well-known/openid-configuration",
         "/api",
         "/api/v1",
         "/apis",
+        "/apis/",
         "/healthz",
         "/livez",
         "/metrics",
         "/openapi/v2",
         "/openapi/v3",
+        "/openid/v1/jwks",
         "/readyz",
         "/version",
     ]
@@ -180,12 +183,8 @@ fn resources(group_version: &str, version: &Version) -> Doc {
     let mut entries = Vec::new();
     for resource in version.resources.values() {
         entries.push(legacy_resource(resource));
-        entries.extend(
-            resource
-                .subresources
-                .iter()
-                .map(|sub| legacy_part(resource, sub)),
-        );
+        let parts = parts(resource);
+        entries.extend(parts.iter().map(|part| legacy_part(resource, part)));
     }
     let list = doc!({
         "kind": "APIResourceList", "groupVersion": group_version, "resources": entries
@@ -218,7 +217,54 @@ fn legacy_resource(resource: &Resource) -> Doc {
     Object::new(fields).into()
 }
 
-fn legacy_part(resource: &Resource, sub: &Subresource) -> Doc {
+/// A subresource as discovery tells it.
+struct Part {
+    name: &'static str,
+    gvk: Gvk,
+    verbs: &'static [Verb],
+}
+
+const CONNECT: &[Verb] = &[Verb::Create, Verb::Get];
+const PROXY: &[Verb] = &[
+    Verb::Create,
+    Verb::Delete,
+    Verb::Get,
+    Verb::Patch,
+    Verb::Update,
+];
+
+/// The subresources of a kind. Those of built-in kinds stand in the order of their names, and among
+/// them those that lead to a node.
+fn parts(resource: &Resource) -> Vec<Part> {
+    let stored = resource.subresources.iter().map(|sub| Part {
+        name: sub.name,
+        gvk: sub.gvk.clone(),
+        verbs: sub.verbs,
+    });
+    let connections = resource.needs.connections.iter();
+    let connections = connections.filter_map(|name| connection(resource, name));
+    let mut parts: Vec<Part> = stored.chain(connections).collect();
+    if !resource.is_custom {
+        parts.sort_by_key(|part| part.name);
+    }
+    parts
+}
+
+/// A subresource that leads to a node: its kind is that of its options.
+fn connection(resource: &Resource, name: &'static str) -> Option<Part> {
+    let (word, verbs) = match name {
+        "attach" => ("Attach", CONNECT),
+        "exec" => ("Exec", CONNECT),
+        "portforward" => ("PortForward", CONNECT),
+        "proxy" => ("Proxy", PROXY),
+        _ => return None,
+    };
+    let kind = format!("{}{word}Options", resource.gvk.kind());
+    let gvk = Gvk::parse(&resource.gvk.api_version(), &kind).ok()?;
+    Some(Part { name, gvk, verbs })
+}
+
+fn legacy_part(resource: &Resource, sub: &Part) -> Doc {
     let mut fields = vec![
         (
             "name".into(),
@@ -353,14 +399,15 @@ fn discovery_resource(resource: &Resource) -> Doc {
     if !resource.categories.is_empty() {
         fields.push(("categories".into(), texts(&resource.categories)));
     }
-    if !resource.subresources.is_empty() {
-        let part = |sub: &Subresource| {
+    let parts = parts(resource);
+    if !parts.is_empty() {
+        let part = |sub: &Part| {
             doc!({
                 "subresource": (sub.name), "responseKind": (kind(&sub.gvk, resource)),
                 "verbs": (verbs(sub.verbs))
             })
         };
-        let parts: Vec<Doc> = resource.subresources.iter().map(part).collect();
+        let parts: Vec<Doc> = parts.iter().map(part).collect();
         fields.push(("subresources".into(), parts.into()));
     }
     Object::new(fields).into()

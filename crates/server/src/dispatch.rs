@@ -28,7 +28,7 @@ use crate::request::{Target, Verb, bearer, impersonation};
 use crate::rest::{self, Call, Given};
 use crate::server::{Boxed, Server};
 use crate::work::{self, APART_BODY_BYTES, APART_YAML_BYTES, WorkPool};
-use crate::{audit, discovery, health, negotiate, respond};
+use crate::{audit, discovery, health, issuer, negotiate, respond};
 
 /// How long a request may take, watches not counted.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
@@ -96,6 +96,9 @@ impl Server {
         response = respond::refusal_in(response, accepted);
         let took = self.0.env.elapsed().saturating_sub(before);
         let code = response.status().as_u16();
+        if labels.is_sized() {
+            response.extensions_mut().insert(labels.clone());
+        }
         self.0.metrics.answered(labels, code, took);
         audit.completed(&mut response);
         let headers = response.headers_mut();
@@ -263,6 +266,7 @@ impl Server {
             return Ok(page);
         }
         let page = health::page(self, path)
+            .or_else(|| issuer::page(self, path, headers))
             .or_else(|| self.0.pages.page(path, query))
             .or_else(|| {
                 let table = self.0.registry.table();

@@ -52,6 +52,7 @@ mod flow;
 mod follow_up;
 mod health;
 mod in_process;
+mod issuer;
 mod kubeconfig;
 mod listen;
 mod metrics;

@@ -23,6 +23,17 @@ pub(crate) const DURATIONS: [f64; 23] = [
     10.0, 15.0, 20.0, 30.0, 45.0, 60.0,
 ];
 
+/// Upper bounds of the sizes of answers that are told apart, in bytes: upstream's.
+pub(crate) const SIZES: [u64; 7] = [
+    1_000,
+    10_000,
+    100_000,
+    1_000_000,
+    10_000_000,
+    100_000_000,
+    1_000_000_000,
+];
+
 /// Sorts of requests that are told apart. Those that come after count as one without a name, so
 /// that nobody fills the memory with odd paths.
 const SORTS_LIMIT: usize = 4096;
@@ -61,6 +72,17 @@ pub(crate) struct Requests {
     pub(crate) durations: [u64; DURATIONS.len()],
     pub(crate) count: u64,
     pub(crate) seconds: f64,
+    /// Sizes of the answers to reads.
+    pub(crate) sizes: Sizes,
+}
+
+/// Sizes of answers.
+#[derive(Debug, Default)]
+pub(crate) struct Sizes {
+    /// The answers that are no larger than each bound, and larger than the one before.
+    pub(crate) below: [u64; SIZES.len()],
+    pub(crate) count: u64,
+    pub(crate) bytes: u64,
 }
 
 /// Watches of one sort.
@@ -90,6 +112,19 @@ impl Metrics {
         if !is_watch {
             row.note(took.as_secs_f64());
         }
+    }
+
+    /// Counts the bytes of an answer that was sent.
+    pub(crate) fn sent(&self, labels: &Labels, bytes: u64) {
+        let mut requests = self.requests.lock();
+        let Some(row) = requests.get_mut(labels) else {
+            return;
+        };
+        if let Some(slot) = SIZES.iter().position(|bound| bytes <= *bound) {
+            row.sizes.below[slot] += 1;
+        }
+        row.sizes.count += 1;
+        row.sizes.bytes += bytes;
     }
 
     /// Counts a watch that is opened.
@@ -125,6 +160,11 @@ impl Drop for OpenWatch {
 }
 
 impl Labels {
+    /// Returns true if the sizes of the answers are counted: of reads of resources.
+    pub(crate) fn is_sized(&self) -> bool {
+        !self.resource.is_empty() && matches!(self.verb, "GET" | "LIST")
+    }
+
     /// The sort of a request; `is_known` says whether its resource exists.
     pub(crate) fn of(target: &Target, is_known: bool, is_dry_run: bool) -> Self {
         match target {

@@ -11,9 +11,12 @@ use windlass_store::{ResourceStats, Stats};
 
 use crate::audit::Audit;
 use crate::body::BodyStats;
-use crate::metrics::{ConnectionMetrics, DURATIONS, Labels, Metrics, Requests};
+use crate::metrics::{ConnectionMetrics, DURATIONS, Labels, Metrics, Requests, SIZES, Sizes};
 use crate::server::Server;
 use crate::version;
+
+/// The smallest bound of durations that count for service levels, upstream's.
+const SLI_DURATION_MIN: f64 = 0.05;
 
 /// A page in the making. Writing to text does not fail.
 pub(super) struct Page(String);
@@ -69,14 +72,43 @@ impl Page {
             "Response latency distribution in seconds.",
         );
         for (labels, row) in requests.iter().filter(|(_, row)| row.count > 0) {
-            self.durations(name, &common(labels), row);
+            self.durations(name, &common(labels), row, 0.0);
+        }
+        // Nothing that upstream leaves out of it takes time here.
+        let name = "apiserver_request_sli_duration_seconds";
+        let help = "Response latency distribution (not counting webhook duration and priority & \
+                    fairness queue wait times) in seconds.";
+        self.head(name, "histogram", help);
+        for (labels, row) in requests.iter().filter(|(_, row)| row.count > 0) {
+            self.durations(name, &place(labels), row, SLI_DURATION_MIN);
+        }
+        let name = "apiserver_response_sizes";
+        self.head(name, "histogram", "Response size distribution in bytes.");
+        for (labels, row) in requests.iter().filter(|(_, row)| row.sizes.count > 0) {
+            self.sizes(name, &place(labels), &row.sizes);
         }
     }
 
-    fn durations(&mut self, name: &str, labels: &str, row: &Requests) {
+    fn sizes(&mut self, name: &str, labels: &str, sizes: &Sizes) {
+        let mut below = 0;
+        for (bound, count) in SIZES.iter().zip(&sizes.below) {
+            below += count;
+            let labels = format!("{labels},le=\"{bound}\"");
+            self.row(&format!("{name}_bucket"), &labels, below);
+        }
+        let labels_of_all = format!("{labels},le=\"+Inf\"");
+        self.row(&format!("{name}_bucket"), &labels_of_all, sizes.count);
+        self.row(&format!("{name}_sum"), labels, sizes.bytes);
+        self.row(&format!("{name}_count"), labels, sizes.count);
+    }
+
+    fn durations(&mut self, name: &str, labels: &str, row: &Requests, least: f64) {
         let mut below = 0;
         for (bound, count) in DURATIONS.iter().zip(&row.durations) {
             below += count;
+            if *bound < least {
+                continue;
+            }
             let labels = format!("{labels},le=\"{bound}\"");
             self.row(&format!("{name}_bucket"), &labels, below);
         }

@@ -227,7 +227,8 @@ impl Query {
         is_dry_run
     }
 
-    fn number(&self, key: &str) -> Result<Option<i64>, Status> {
+    /// A number; `None` if it is absent.
+    pub(crate) fn number(&self, key: &str) -> Result<Option<i64>, Status> {
         let parse = |text: &str| {
             text.parse().map_err(|_| {
                 Status::bad_request(format!(

@@ -118,7 +118,11 @@ impl ResourcePath {
             namespace: namespace.to_owned(),
             resource: part(0),
             name: part(1),
-            subresource: rest.get(2..).unwrap_or_default().join("/"),
+            subresource: match rest.get(2) {
+                // What follows is a path at the other end.
+                Some(&"proxy") => "proxy".to_owned(),
+                _ => rest.get(2..).unwrap_or_default().join("/"),
+            },
             verb: None,
         };
         path.verb = path.verb_of(method, query, forced_watch);

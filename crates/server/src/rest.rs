@@ -2,8 +2,10 @@
 
 mod apply;
 mod ask;
+mod connect;
 mod create;
 mod delete;
+mod document_order;
 mod eviction;
 mod fields;
 mod follow_up;
@@ -123,8 +125,8 @@ async fn dispatch(call: &Call) -> Result<Response<Body>, Status> {
 
 async fn subresource(call: &Call, verb: Verb) -> Result<Response<Body>, Status> {
     let Some(sub) = call.resource.subresource(&call.path.subresource) else {
-        return Err(match pod::is_connection(call) {
-            true => pod::connect(call).await,
+        return Err(match connect::is_connection(call) {
+            true => connect::refusal(call, verb).await,
             false => Status::no_such_path(),
         });
     };
@@ -143,7 +145,7 @@ async fn subresource(call: &Call, verb: Verb) -> Result<Response<Body>, Status> 
         (Sub::Binding, _) => pod::bind(call).await,
         (Sub::Eviction, _) => eviction::evict(call).await,
         (Sub::Token, _) => token::create(call).await,
-        (Sub::Log, _) => pod::log(call),
+        (Sub::Log, _) => connect::log(call),
         (_, Verb::Get) => get(call).await,
         (sort, Verb::Update) => update::update(call, part(sort)).await,
         (sort, _) => patch::patch(call, part(sort)).await,

@@ -10,6 +10,7 @@ use super::limits::LimitRanger;
 use super::namespace::NamespaceLifecycle;
 use super::node::TaintNodesByCondition;
 use super::node_restriction::NodeRestriction;
+use super::pod_resize::PodResizeValidator;
 use super::priority::{Priority, PriorityClassDefault};
 use super::protection::StorageObjectInUseProtection;
 use super::runtime_class::RuntimeClass;
@@ -108,6 +109,7 @@ pub(super) fn try_fold<T>(
         }
         Plugin::RuntimeClass => work(&RuntimeClass, value),
         Plugin::CertificateSigning => work(&CertificateSigning, value),
+        Plugin::PodResizeValidator => work(&PodResizeValidator, value),
         Plugin::DeviceAdminAccess => work(&DeviceAdminAccess, value),
         Plugin::ResourceQuota(_) => work(&ResourceQuota, value),
     })

@@ -3,13 +3,18 @@
 //! kube-apiserver accepts private keys, public keys and certificates as keys of service accounts:
 //! ECDSA on P-256 (ES256) and RSA (RS256) are supported here.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
+use ring::digest;
 use ring::rand::SystemRandom;
 use ring::signature::{
     ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _,
     RSA_PKCS1_2048_8192_SHA256, RSA_PKCS1_SHA256, RsaKeyPair, UnparsedPublicKey,
 };
+use windlass_core::{Doc, doc};
 use x509_parser::pem::Pem;
 use x509_parser::prelude::{FromDer, SubjectPublicKeyInfo, X509Certificate};
+use x509_parser::public_key::RSAPublicKey;
 
 use super::SignerError;
 
@@ -21,6 +26,18 @@ const KEYS_LIMIT: usize = 64;
 const PKCS8_P256: &[u8] = &[
     0x02, 0x01, 0x00, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08,
     0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07,
+];
+
+/// Bytes of a coordinate on the curve P-256.
+const COORDINATE_BYTES: usize = 32;
+
+/// The algorithm identifiers of public keys in DER (RFC 5480, RFC 3279).
+const P256_ALGORITHM: &[u8] = &[
+    0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86, 0x48,
+    0xce, 0x3d, 0x03, 0x01, 0x07,
+];
+const RSA_ALGORITHM: &[u8] = &[
+    0x30, 0x0d, 0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01, 0x05, 0x00,
 ];
 
 /// A private key.
@@ -136,6 +153,51 @@ impl PublicKey {
             "1.2.840.10045.2.1" => Some(Self::Es256(key)),
             "1.2.840.113549.1.1.1" => Some(Self::Rs256(key)),
             _ => None,
+        }
+    }
+
+    /// The name of the key: the hash of its DER form, as upstream has it.
+    pub(super) fn id(&self) -> String {
+        let (algorithm, key) = match self {
+            Self::Es256(key) => (P256_ALGORITHM, key),
+            Self::Rs256(key) => (RSA_ALGORITHM, key),
+        };
+        let mut inside = algorithm.to_vec();
+        // A bit string begins with the number of bits that its last byte lacks.
+        let bits = [&[0], key.as_slice()].concat();
+        let mut der = Vec::new();
+        // Keys are far shorter than what a length of two bytes can say.
+        let _ = push_der(&mut inside, 0x03, &bits).and_then(|()| push_der(&mut der, 0x30, &inside));
+        BASE64.encode(digest::digest(&digest::SHA256, &der))
+    }
+
+    /// The key as a JSON Web Key (RFC 7517).
+    pub(super) fn jwk(&self) -> Doc {
+        match self {
+            Self::Es256(point) => {
+                // An uncompressed point: a byte that says so, and two coordinates of 32 bytes.
+                let coordinate = |from: usize| {
+                    let bytes = point.get(from..from + COORDINATE_BYTES).unwrap_or_default();
+                    BASE64.encode(bytes)
+                };
+                doc!({
+                    "use": "sig", "kty": "EC", "kid": (self.id()), "crv": "P-256", "alg": "ES256",
+                    "x": (coordinate(1)), "y": (coordinate(1 + COORDINATE_BYTES))
+                })
+            }
+            Self::Rs256(der) => {
+                let key = RSAPublicKey::from_der(der).map(|(_, key)| key).ok();
+                let number = |bytes: Option<&[u8]>| {
+                    let bytes = bytes.unwrap_or_default();
+                    let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
+                    BASE64.encode(bytes.get(zeros..).unwrap_or_default())
+                };
+                doc!({
+                    "use": "sig", "kty": "RSA", "kid": (self.id()), "alg": "RS256",
+                    "n": (number(key.as_ref().map(|key| key.modulus))),
+                    "e": (number(key.as_ref().map(|key| key.exponent)))
+                })
+            }
         }
     }
 

@@ -188,7 +188,7 @@ async fn serve(env: &Env, given: &GivenFlags, shared: &SharedFlags) -> anyhow::R
     let data = data_directory(given).await?;
     let mut options = server_options(env, given, data.as_ref())?;
     shared.access.apply(&mut options)?;
-    options.audit = shared.audit.options();
+    options.audit = shared.audit.options()?;
     if !chosen.is_empty() {
         options.controllers = RunningControllers::of(chosen.iter().map(|entry| entry.name));
     }
@@ -209,7 +209,7 @@ async fn serve(env: &Env, given: &GivenFlags, shared: &SharedFlags) -> anyhow::R
     let controllers = match chosen.is_empty() {
         true => None,
         false => {
-            let settings = up::embedded_settings(NODES, 0, &server, &certificates.signer);
+            let settings = up::embedded_settings(NODES, 0, &certificates.authority);
             Some(Controllers::start(&server, env, &chosen, &settings)?)
         }
     };

@@ -81,8 +81,8 @@ impl TestCluster {
         let controllers = match chosen.is_empty() {
             true => None,
             false => {
-                let (nodes, signer) = (arguments.nodes, &certificates.signer);
-                let settings = up::embedded_settings(nodes, DEVICES, &server, signer);
+                let authority = &certificates.authority;
+                let settings = up::embedded_settings(arguments.nodes, DEVICES, authority);
                 Some(Controllers::start(&server, &env, &chosen, &settings)?)
             }
         };

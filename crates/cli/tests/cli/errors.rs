@@ -171,3 +171,53 @@ async fn yaml_with_a_tab() {
     let place = "standard input: line 3 is indented by a tab; use spaces: invalid YAML: ";
     says(&outcome, &[place]);
 }
+
+#[test]
+fn options_of_access_that_cannot_be_used() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = directory.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let (tokens, authority) = (file("tokens", "t,ann"), file("ca.crt", "nothing"));
+    let policy = file("policy", "apiVersion: audit.k8s.io/v1\nkind: Policy\n");
+    let data = file("data", "");
+    std::fs::remove_file(&data).unwrap();
+    for (flag, value, part) in [
+        (
+            "--token-auth-file",
+            &*tokens,
+            "must have at least 3 columns",
+        ),
+        (
+            "--client-ca-file",
+            &authority,
+            "holds no certificate in PEM",
+        ),
+        (
+            "--audit-policy-file",
+            &policy,
+            "illegal policy with 0 rules",
+        ),
+        (
+            "--disable-admission-plugins",
+            "Magic",
+            "plugin \"Magic\" is unknown",
+        ),
+        (
+            "--enable-admission-plugins",
+            "AlwaysDeny",
+            "is not implemented",
+        ),
+    ] {
+        let outcome = run(&["server", "--memory", "--data", &data, flag, value]);
+        says(&outcome, &[part]);
+    }
+    let outcome = run(&["server", "--service-cluster-ip-range", "10.0.0.0"]);
+    assert_eq!(outcome.code, 2, "{outcome:?}");
+    assert!(
+        outcome.stderr.contains("is not an IPv4 network"),
+        "{outcome:?}"
+    );
+}

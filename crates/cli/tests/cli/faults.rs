@@ -1,6 +1,5 @@
 //! Faults between a client and the stand-in for kube-apiserver.
 
-use futures_util::StreamExt as _;
 use windlass_client::{DynamicApi, DynamicClient, Error, RestClient, WatchOptions, WriteOptions};
 use windlass_core::{Doc, Gvr, doc};
 

@@ -9,6 +9,8 @@ cases![
     request_never_changes,
     approval_is_dated,
     approval_changes_nothing_but_conditions,
+    approval_may_change_metadata,
+    text_may_stand_before_a_request,
     request_without_usages_is_refused,
     request_for_a_short_time_is_refused,
     legacy_signer_is_refused,
@@ -99,6 +101,31 @@ async fn approval_changes_nothing_but_conditions(t: &Scope) {
         .set("/spec/signerName", "example.com/other");
     let object = t.update(&path(t, "/approval"), &object).await.is(200);
     assert_eq!(*object.at("/spec/signerName"), "example.com/none");
+}
+
+async fn approval_may_change_metadata(t: &Scope) {
+    t.made(REQUESTS, &request(t)).await;
+    let patch = doc!({
+        "metadata": { "annotations": { "a": "b" }, "labels": { "c": "d" } },
+        "status": { "conditions": (approved()) }
+    });
+    let object = t.merge(&path(t, "/approval"), &patch).await.is(200);
+    assert_eq!(*object.at("/metadata/annotations"), doc!({ "a": "b" }));
+    assert_eq!(*object.at("/metadata/labels"), doc!({ "c": "d" }));
+    assert_eq!(*object.at("/status/conditions/0/type"), "Approved");
+    // Whoever signs sends the decision along, and it stays as it was.
+    let other = object.set("/status/conditions/0/message", "another");
+    let signed = t.update(&path(t, "/status"), &other).await.is(200);
+    assert_eq!(
+        signed.at("/status/conditions/0"),
+        object.at("/status/conditions/0")
+    );
+}
+
+async fn text_may_stand_before_a_request(t: &Scope) {
+    // "hello\n", in base64 without padding, goes before the PEM block.
+    let object = request(t).set("/spec/request", format!("aGVsbG8K{REQUEST}"));
+    t.create(REQUESTS, &object).await.is(201);
 }
 
 async fn request_without_usages_is_refused(t: &Scope) {

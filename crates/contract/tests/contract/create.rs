@@ -212,6 +212,10 @@ async fn resource_version_may_not_be_set(t: &Scope) {
     answer
         .fails(500, "")
         .says("resourceVersion should not be set on objects to be created");
+    // What is not valid is told first, and a dry run stores nothing that could refuse it.
+    let invalid = object.set("/metadata/name", "A");
+    t.create("configmaps", &invalid).await.fails(422, "Invalid");
+    t.create("configmaps?dryRun=All", &object).await.is(201);
 }
 
 async fn system_metadata_of_the_client_is_ignored(t: &Scope) {

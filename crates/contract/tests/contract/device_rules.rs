@@ -47,6 +47,9 @@ cases![
     claim_state_is_shown,
     pod_claims_have_one_source,
     container_claims_are_those_of_the_pod,
+    counter_sets_have_names_and_counters,
+    the_metadata_of_a_claim_template_is_checked,
+    statuses_of_claims_are_those_of_the_pod,
 ];
 
 const DRIVER: &str = "gpu.example.com";
@@ -799,4 +802,94 @@ async fn container_claims_are_those_of_the_pod(t: &Scope) {
     t.create("pods", &pod(entries(), doc!([{ "name": "e" }])))
         .await
         .is(201);
+}
+
+async fn counter_sets_have_names_and_counters(t: &Scope) {
+    let label = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or \
+                 '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or \
+                 '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
+    let name = t.unique("s");
+    let slice = |key: &str, value: Doc| {
+        doc!({
+            "apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice",
+            "metadata": { "name": (&name) },
+            "spec": {
+                "driver": "d.example.com", "pool": { "name": "p", "resourceSliceCount": 1 },
+                "allNodes": true
+            }
+        })
+        .set(&format!("/spec/{key}"), value)
+    };
+    let prefix = format!("ResourceSlice.resource.k8s.io {name:?} is invalid: ");
+    let sets = doc!([
+        { "name": "", "counters": { "a": { "value": "1" } } }, { "name": "A_" },
+        { "name": "x", "counters": { "B_": { "value": "1" } } },
+        { "name": "x", "counters": { "c": { "value": "2" } } }
+    ]);
+    let path = "/apis/resource.k8s.io/v1/resourceslices";
+    let refused = t.create(path, &slice("sharedCounters", sets)).await;
+    refused.fails(422, "Invalid").says(&format!(
+        "{prefix}[spec.sharedCounters[0].name: Required value, spec.sharedCounters[1].name: \
+         Invalid value: \"A_\": {label}, spec.sharedCounters[1].counters: Required value, \
+         spec.sharedCounters[2].counters: Invalid value: \"B_\": {label}, \
+         spec.sharedCounters[3]: Duplicate value: \"x\"]"
+    ));
+    let many: Vec<Doc> = (0..9)
+        .map(|at| doc!({ "name": (format!("a{at}")) }))
+        .collect();
+    let refused = t.create(path, &slice("sharedCounters", many.into())).await;
+    refused.fails(422, "Invalid").says(&format!(
+        "{prefix}spec.sharedCounters: Too many: 9: must have at most 8 items"
+    ));
+    let device = doc!([{ "name": "d", "consumesCounters": [
+        { "counterSet": "" }, { "counterSet": "C_", "counters": { "X": { "value": "1" } } }
+    ] }]);
+    let refused = t.create(path, &slice("devices", device)).await;
+    refused.fails(422, "Invalid").says(&format!(
+        "{prefix}[spec.devices[0].consumesCounters[0].counterSet: Required value, \
+         spec.devices[0].consumesCounters[0].counters: Required value, \
+         spec.devices[0].consumesCounters[1].counterSet: Invalid value: \"C_\": {label}, \
+         spec.devices[0].consumesCounters[1].counters: Invalid value: \"X\": {label}]"
+    ));
+}
+
+async fn the_metadata_of_a_claim_template_is_checked(t: &Scope) {
+    let template = doc!({
+        "apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate",
+        "metadata": { "name": "t" },
+        "spec": {
+            "metadata": { "labels": { "-": "a b" }, "annotations": { "a/b/c": "x" } },
+            "spec": { "devices": {} }
+        }
+    });
+    let path = format!(
+        "/apis/resource.k8s.io/v1/namespaces/{}/resourceclaimtemplates",
+        t.namespace()
+    );
+    let refused = t.create(&path, &template).await.fails(422, "Invalid");
+    refused
+        .because("FieldValueInvalid", "spec.metadata.annotations")
+        .because("FieldValueInvalid", "spec.metadata.labels");
+}
+
+async fn statuses_of_claims_are_those_of_the_pod(t: &Scope) {
+    let pod = doc!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "a" },
+        "spec": { "containers": [{ "name": "a", "image": "a" }] }
+    });
+    t.made("pods", &pod).await;
+    let patch = doc!({ "status": { "resourceClaimStatuses": [
+        { "name": "a" }, { "name": "b", "resourceClaimName": "A_" }
+    ] } });
+    let refused = t.merge("pods/a/status", &patch).await;
+    refused.fails(422, "Invalid").says(
+        "Pod \"a\" is invalid: [status.resourceClaimStatuses[0].name: Invalid value: \"a\": must \
+         match the name of an entry in `spec.resourceClaims`, \
+         status.resourceClaimStatuses[1].name: Invalid value: \"b\": must match the name of an \
+         entry in `spec.resourceClaims`, status.resourceClaimStatuses[1].resourceClaimName: \
+         Invalid value: \"A_\": a lowercase RFC 1123 subdomain must consist of lower case \
+         alphanumeric characters, '-' or '.', and must start and end with an alphanumeric \
+         character (e.g. 'example.com', regex used for validation is \
+         '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')]",
+    );
 }

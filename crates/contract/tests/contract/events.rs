@@ -12,6 +12,7 @@ cases![
     deletion_through_either_group_deletes,
     watch_of_the_other_group,
     fields_of_the_other_group,
+    source_is_the_controller_that_reports,
 ];
 
 fn other(t: &Scope, rest: &str) -> String {
@@ -116,4 +117,19 @@ async fn fields_of_the_other_group(t: &Scope) {
         .await
         .is(200);
     assert!(names(&found).is_empty());
+}
+
+async fn source_is_the_controller_that_reports(t: &Scope) {
+    t.made(&other(t, ""), &new_style(t)).await;
+    let old = event("b", t.namespace()).set("/source", doc!({ "component": "old" }));
+    t.made("events", &old).await;
+    for (source, expected) in [("example.com/c", ["a"]), ("old", ["b"])] {
+        let found = t
+            .get(&format!("events?fieldSelector=source={source}"))
+            .await;
+        assert_eq!(names(&found.is(200)), expected, "{source}");
+    }
+    let refused = t.get(&other(t, "?fieldSelector=source=old")).await;
+    let refused = refused.fails(400, "BadRequest");
+    refused.says("field label not supported: source");
 }

@@ -24,6 +24,7 @@ cases![
     strict_merge_patch_is_refused,
     field_names_are_case_sensitive,
     metadata_is_checked_too,
+    complaints_stand_in_the_order_of_the_body,
 ];
 
 fn unknown() -> Doc {
@@ -233,4 +234,28 @@ async fn duplicate_key_of_applied_yaml_is_a_warning(t: &Scope) {
         ["299 - \"line 7: key \\\"k\\\" already set in map\""]
     );
     assert_eq!(answer.is(201).at("/data/k"), "2");
+}
+
+async fn complaints_stand_in_the_order_of_the_body(t: &Scope) {
+    let send = async |resource: &str, body: &str| {
+        let path = format!("{resource}?fieldValidation=Strict");
+        let request = t.request(http::Method::POST, &path);
+        let request = request.body("application/json", body.as_bytes().to_vec());
+        t.send(request).await.fails(400, "BadRequest")
+    };
+    let body = r#"{"zeta":1,"metadata":{"name":"z","zeb":1,"alpha":2},"alpha":2,
+        "data":{"a":"1","a":"2"},"zeta":3}"#;
+    send("configmaps", body).await.says(
+        "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: strict decoding error: \
+         unknown field \"zeta\", unknown field \"metadata.zeb\", unknown field \
+         \"metadata.alpha\", unknown field \"alpha\", duplicate field \"data.a\"",
+    );
+    let body = r#"{"spec":{"zz":1,"containers":[{"name":"a","image":"b","yy":1,"aa":2},
+        {"xx":1,"name":"c","image":"d"}],"bb":2},"metadata":{"name":"z","qq":1}}"#;
+    send("pods", body).await.says(
+        "Pod in version \"v1\" cannot be handled as a Pod: strict decoding error: unknown field \
+         \"spec.zz\", unknown field \"spec.containers[0].yy\", unknown field \
+         \"spec.containers[0].aa\", unknown field \"spec.containers[1].xx\", unknown field \
+         \"spec.bb\", unknown field \"metadata.qq\"",
+    );
 }

@@ -11,6 +11,7 @@ cases![
     a_timeout_of_zero_is_none,
     a_timeout_that_cannot_be_read_is_refused,
     discovery_keys_stand_in_upstreams_order,
+    discovery_lists_what_leads_to_nodes,
 ];
 
 async fn a_health_check_answers_by_its_name(t: &Scope) {
@@ -144,4 +145,40 @@ async fn discovery_keys_stand_in_upstreams_order(t: &Scope) {
                  \"responseKind\":{\"group\":\"\",\"version\":\"\",\"kind\":\"APIService\"},\
                  \"scope\":\"Cluster\",\"singularResource\":\"apiservice\",\"verbs\":[";
     assert!(all.text().starts_with(start), "{}", &all.text()[..600]);
+}
+
+async fn discovery_lists_what_leads_to_nodes(t: &Scope) {
+    let list = t.get("/api/v1").await.is(200);
+    let resources = list.at("/resources").items();
+    let parts = |plural: &str| -> Vec<String> {
+        let prefix = format!("{plural}/");
+        let names = resources.iter().map(|one| one.str_at("/name"));
+        let parts = names.filter_map(|name| name.strip_prefix(&prefix));
+        parts.map(str::to_owned).collect()
+    };
+    assert_eq!(
+        parts("pods"),
+        [
+            "attach",
+            "binding",
+            "ephemeralcontainers",
+            "eviction",
+            "exec",
+            "log",
+            "portforward",
+            "proxy",
+            "resize",
+            "status"
+        ]
+    );
+    assert_eq!(parts("services"), ["proxy", "status"]);
+    assert_eq!(parts("nodes"), ["proxy", "status"]);
+    let mut found = resources.iter();
+    let forward = found.find(|one| one.str_at("/name") == "pods/portforward");
+    let forward = forward.expect("an entry");
+    assert_eq!(forward.str_at("/kind"), "PodPortForwardOptions");
+    assert_eq!(
+        *forward.at("/verbs"),
+        windlass_core::doc!(["create", "get"])
+    );
 }

@@ -14,6 +14,7 @@ cases![
     token_with_other_audiences_is_no_credential,
     self_review_names_the_user,
     changed_token_is_refused,
+    the_issuer_tells_its_keys,
 ];
 
 async fn issued(t: &Scope) -> Doc {
@@ -148,4 +149,31 @@ async fn changed_token_is_refused(t: &Scope) {
         .get("/api")
         .await
         .fails(401, "Unauthorized");
+}
+
+async fn the_issuer_tells_its_keys(t: &Scope) {
+    let answer = t.get("/.well-known/openid-configuration").await;
+    let about = answer.is(200);
+    assert_eq!(answer.header("content-type"), "application/json");
+    assert_eq!(answer.header("cache-control"), "public, max-age=3600");
+    assert!(
+        about
+            .str_at("/issuer")
+            .starts_with("https://kubernetes.default.svc")
+    );
+    assert!(about.str_at("/jwks_uri").ends_with("/openid/v1/jwks"));
+    assert_eq!(*about.at("/response_types_supported"), doc!(["id_token"]));
+    assert_eq!(*about.at("/subject_types_supported"), doc!(["public"]));
+    let answer = t.get("/openid/v1/jwks").await;
+    let keys = answer.is(200);
+    assert_eq!(answer.header("content-type"), "application/jwk-set+json");
+    let key = keys.at("/keys/0");
+    assert_eq!(key.str_at("/use"), "sig");
+    assert_eq!(
+        key.at("/alg"),
+        about.at("/id_token_signing_alg_values_supported/0")
+    );
+    assert_eq!(key.str_at("/kid").len(), 43, "a SHA-256 in base64");
+    let refused = t.as_nobody().get("/openid/v1/jwks").await;
+    refused.fails(403, "Forbidden");
 }

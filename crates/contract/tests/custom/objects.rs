@@ -1,6 +1,6 @@
 //! Custom resources as objects: defaults, pruning, status, scale, generation, tables.
 
-use windlass_contract::{Edit, Scope, cases};
+use windlass_contract::{Edit, Scope, cases, names};
 use windlass_core::{Doc, doc};
 
 use super::support::{GROUP, widget, widget_path};
@@ -44,6 +44,8 @@ cases![
     plain_finalizer_warns,
     dry_run_stores_nothing,
     partial_metadata_is_served,
+    a_watch_selects_by_a_field,
+    metadata_alone_is_streamed_from_the_start,
 ];
 
 async fn made(t: &Scope, spec: Doc) -> (String, Doc) {
@@ -498,4 +500,54 @@ async fn partial_metadata_is_served(t: &Scope) {
     let found = t.get(&path).await.is(200);
     assert_eq!(found.at("/kind"), "PartialObjectMetadata");
     assert!(found.get("spec").is_none());
+}
+
+async fn a_watch_selects_by_a_field(t: &Scope) {
+    let path = widget_path(t).await;
+    let red = widget("a", &doc!({ "color": "red" }));
+    t.made(&path, &red).await;
+    let mut watch = t.watch(&path, "fieldSelector=spec.color=red").await;
+    watch.expect("ADDED", "a").await;
+    t.made(&path, &widget("b", &doc!({ "color": "blue" })))
+        .await;
+    let blue = doc!({ "spec": { "color": "blue" } });
+    t.merge(&format!("{path}/a"), &blue).await.is(200);
+    let gone = watch.expect("DELETED", "a").await;
+    assert_eq!(
+        gone.str_at("/spec/color"),
+        "red",
+        "the last state that matched"
+    );
+    let red = doc!({ "spec": { "color": "red" } });
+    t.merge(&format!("{path}/b"), &red).await.is(200);
+    watch.expect("ADDED", "b").await;
+    let found = t
+        .get(&format!("{path}?fieldSelector=spec.color!=red"))
+        .await
+        .is(200);
+    assert_eq!(names(&found), ["a"]);
+    let refused = t
+        .get(&format!("{path}?fieldSelector=spec.replicas=1"))
+        .await;
+    let refused = refused.fails(400, "BadRequest");
+    refused.says("field label not supported: spec.replicas");
+}
+
+async fn metadata_alone_is_streamed_from_the_start(t: &Scope) {
+    let path = widget_path(t).await;
+    t.made(&path, &widget("a", &doc!({ "color": "red" }))).await;
+    let accept = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
+    let t = t.with_header("accept", accept);
+    let query = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
+    let mut watch = t.watch(&path, query).await;
+    let first = watch.expect("ADDED", "a").await;
+    assert_eq!(first.str_at("/kind"), "PartialObjectMetadata");
+    assert!(first.get("spec").is_none());
+    let end = watch.bookmark().await;
+    assert_eq!(end.str_at("/kind"), "PartialObjectMetadata");
+    assert_eq!(end.str_at("/apiVersion"), "meta.k8s.io/v1");
+    let mark = end
+        .at("/metadata/annotations")
+        .get("k8s.io/initial-events-end");
+    assert_eq!(mark.and_then(Doc::as_str), Some("true"));
 }

@@ -16,6 +16,7 @@ use crate::edit::{Fields, edit};
 use crate::edit::{cut, put};
 use crate::field::{FieldErrors, FieldPath};
 use crate::hooks::Hooks;
+use crate::labels;
 use crate::reader::Reader;
 use crate::status::Status;
 pub(super) use uses::validate_uses;
@@ -179,6 +180,16 @@ impl Hooks for ResourceClaimTemplates {
     }
 
     fn validate(&self, template: &Doc, errors: &mut FieldErrors) {
+        let (metadata, path) = (
+            template.at("/spec/metadata"),
+            FieldPath::new("spec").child("metadata"),
+        );
+        labels::annotations(
+            &path.child("annotations"),
+            metadata.at("/annotations"),
+            errors,
+        );
+        labels::labels(&path.child("labels"), metadata.at("/labels"), errors);
         let path = FieldPath::new("spec").child("spec");
         claim::validate_spec(template.at("/spec/spec"), &path, errors);
     }

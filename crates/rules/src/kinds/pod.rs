@@ -5,7 +5,9 @@ use std::collections::HashSet;
 
 use windlass_core::{Doc, Env, Memo, Object, Quantity, doc, names};
 
-use super::{pod_annotations, pod_containers, pod_gated, pod_spec, pod_status, pod_terms};
+use super::{
+    pod_annotations, pod_containers, pod_gated, pod_resize, pod_spec, pod_status, pod_terms,
+};
 use crate::edit::{Fields, edit};
 use crate::edit::{cut, put};
 use crate::field::{FieldErrors, FieldPath};
@@ -182,12 +184,13 @@ impl Hooks for Pods {
         errors.forbidden(&FieldPath::new("spec"), detail);
     }
 
+    fn prepare_resize(&self, new: Doc, old: &Doc) -> Doc {
+        pod_resize::prepare(new, old)
+    }
+
     fn validate_part(&self, new: &Doc, old: &Doc, errors: &mut FieldErrors) {
-        if quality_class(new) != quality_class(old) {
-            let detail = "Pod QOS Class may not change as a result of resizing";
-            let class = new.str_at("/status/qosClass");
-            errors.invalid(&FieldPath::new("spec"), class, detail);
-        }
+        let classes = (quality_class(new), quality_class(old));
+        pod_resize::validate(new, old, classes, errors);
     }
 
     fn validate_status(&self, new: &Doc, old: &Doc, errors: &mut FieldErrors) {

@@ -24,6 +24,7 @@ pub(super) fn validate(new: &Doc, old: &Doc, errors: &mut FieldErrors) {
         new.at("/status/qosClass"),
         old.at("/status/qosClass"),
     );
+    validate_claims(new, &path.child("resourceClaimStatuses"), errors);
     let addresses = addresses(status.at("/podIPs"));
     validate_addresses(
         &addresses,
@@ -32,6 +33,28 @@ pub(super) fn validate(new: &Doc, old: &Doc, errors: &mut FieldErrors) {
         errors,
     );
     validate_hosts(status, old, &path.child("hostIPs"), errors);
+}
+
+/// The claims of a pod, by the names that its spec gives them.
+fn validate_claims(pod: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
+    let known = pod.at("/spec/resourceClaims").items();
+    let statuses = pod.at("/status/resourceClaimStatuses").items();
+    for (index, status) in statuses.iter().enumerate() {
+        let path = path.index(index);
+        let name = status.str_at("/name");
+        let is_named = |other: &Doc| other.str_at("/name") == name;
+        if !known.iter().any(is_named) {
+            let why = "must match the name of an entry in `spec.resourceClaims`";
+            errors.invalid(&path.child("name"), name, why);
+        }
+        if statuses[..index].iter().any(is_named) {
+            errors.duplicate(&path.child("name"), name);
+        }
+        if let Some(claim) = status.get("resourceClaimName").and_then(Doc::as_str) {
+            let faults = names::dns1123_subdomain(claim);
+            errors.invalid_each(&path.child("resourceClaimName"), claim, faults);
+        }
+    }
 }
 
 fn validate_nominated(new: &Doc, old: &Doc, path: &FieldPath, errors: &mut FieldErrors) {

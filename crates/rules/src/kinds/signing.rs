@@ -51,10 +51,31 @@ impl Hooks for SigningRequests {
         put(new, "/spec", old.at("/spec"))
     }
 
+    /// Whoever signs leaves the decision as it is, if it sends all of it.
+    fn prepare_status(&self, new: Doc, old: &Doc) -> Doc {
+        let mut conditions = new.at("/status/conditions").items().to_vec();
+        for sort in ["Approved", "Denied"] {
+            let before = of_type(old, sort);
+            let is_one = |condition: &Doc| condition.str_at("/type") == sort;
+            let places: Vec<usize> = (0..conditions.len())
+                .filter(|at| is_one(&conditions[*at]))
+                .collect();
+            if places.len() == before.len() {
+                for (at, known) in places.into_iter().zip(before) {
+                    conditions[at] = known.clone();
+                }
+            }
+        }
+        match conditions.is_empty() {
+            true => new,
+            false => put(new, "/status/conditions", conditions),
+        }
+    }
+
     fn validate(&self, request: &Doc, errors: &mut FieldErrors) {
         let (spec, path) = (request.at("/spec"), FieldPath::new("spec"));
         let bytes = BASE64.decode(spec.str_at("/request")).unwrap_or_default();
-        if !bytes.starts_with(b"-----BEGIN CERTIFICATE REQUEST-----") {
+        if !is_request(&bytes) {
             let detail = "PEM block type must be CERTIFICATE REQUEST";
             errors.invalid(&path.child("request"), spec.at("/request"), detail);
         }
@@ -118,6 +139,16 @@ impl Hooks for SigningRequests {
             errors.forbidden(&FieldPath::new("status.certificate"), detail);
         }
     }
+}
+
+/// Returns true if the first PEM block of a text is a request for a certificate. Text may stand
+/// before it.
+fn is_request(pem: &[u8]) -> bool {
+    const BEGIN: &str = "-----BEGIN ";
+    let text = String::from_utf8_lossy(pem);
+    let mut lines = text.lines();
+    let first = lines.find_map(|line| line.strip_prefix(BEGIN));
+    first.is_some_and(|rest| rest.trim_end() == "CERTIFICATE REQUEST-----")
 }
 
 /// The conditions of one type.

@@ -64,6 +64,8 @@ pub(super) struct Record {
     attempted: &'static str,
     /// The object, for a request of a resource.
     object: Option<ObjectReference>,
+    /// True for watches and connections.
+    is_long_running: bool,
     /// The attributes that the policy decides by.
     attributes: Attributes,
     /// The outcome of the policy; `None` until the user is known.
@@ -122,6 +124,7 @@ impl Record {
                 false => "",
             },
             object,
+            is_long_running: target.is_long_running(),
             attributes: Attributes::from(target),
             config: None,
             request_object: None,
@@ -229,6 +232,11 @@ impl Record {
     /// Returns true if the request is about a resource: only then bodies are logged.
     pub(super) fn is_of_resource(&self) -> bool {
         self.object.is_some()
+    }
+
+    /// Returns true if the request may last, whatever came of it.
+    pub(super) fn is_long_running(&self) -> bool {
+        self.is_long_running
     }
 
     pub(super) fn has_ended(&self) -> bool {

@@ -21,9 +21,9 @@ use tokio_rustls::TlsAcceptor;
 use super::connections::{Member, Peer};
 use super::fair::{FairScheduler, StreamExecutor};
 use super::faults::{self, Broken, CutAfter};
-use super::progress::{Overdue, PERIOD, SentBody};
+use super::progress::{AnswerSize, Overdue, PERIOD, SentBody};
 use crate::body::arriving;
-use crate::metrics::EndReason;
+use crate::metrics::{EndReason, Labels};
 use crate::peer::Connection as _;
 use crate::server::Server;
 use crate::work::WorkPool;
@@ -247,7 +247,7 @@ async fn answer(
                 .get(header::HOST)
                 .and_then(|value| value.to_str().ok())
         });
-    let response = if !host.is_some_and(|host| hosts.contains(&without_port(host))) {
+    let mut response = if !host.is_some_and(|host| hosts.contains(&without_port(host))) {
         let text = "the Host header names another server\n";
         respond::text(StatusCode::MISDIRECTED_REQUEST, text)
     } else if peer.progress.is_full() {
@@ -261,8 +261,15 @@ async fn answer(
         };
         compress::compress(accepts_gzip, response).await
     };
-    let cut = response.extensions().get::<CutAfter>().copied();
-    Ok(response.map(|body| SentBody::new(body, running, version).cut(cut)))
+    let labels = response.extensions_mut().remove::<Labels>();
+    let size = labels.map(|labels| AnswerSize::new(server, labels));
+    let cut = response.extensions_mut().remove::<CutAfter>();
+    let body = |body| {
+        SentBody::new(body, running, version)
+            .measured_by(size)
+            .cut(cut)
+    };
+    Ok(response.map(body))
 }
 
 /// The host of an authority, in lower case.

@@ -9,9 +9,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use parking_lot::Mutex;
+use tokio::time::{Instant, Sleep, sleep};
 
 use super::faults::{Broken, CutAfter};
 use crate::body::Body;
+use crate::metrics::Labels;
+use crate::server::Server;
 
 /// The period in which the progress of a connection is looked at.
 pub(super) const PERIOD: Duration = Duration::from_secs(10);
@@ -35,6 +38,9 @@ const UNREAD_TOTAL_LIMIT: usize = 256 << 20;
 const UNREAD_BYTES_RESERVE: usize = 1 << 20;
 /// Answers that are noted before those that ended are forgotten.
 const ANSWERS_NOTED: usize = 512;
+
+/// The pause between the last event of a watch and the fault that breaks it.
+const CUT_PAUSE: Duration = Duration::from_millis(50);
 
 /// The progress of one connection.
 #[derive(Debug, Default)]
@@ -171,11 +177,53 @@ pub(super) struct SentBody {
     /// Pieces that were handed out in this turn, if turns are kept.
     pieces: Option<usize>,
     running: Running,
-    /// Events that are sent before a fault breaks the watch; nothing without such a fault.
-    events_left: Option<usize>,
+    /// Counts the bytes, if somebody wants to know.
+    size: Option<AnswerSize>,
+    /// The fault that breaks the watch.
+    cut: Option<Cut>,
+}
+
+/// A fault that breaks a watch.
+#[derive(Debug)]
+struct Cut {
+    /// Events that are sent before.
+    events_left: usize,
+    /// The time in which the client reads them: a stream that is reset loses what is unread.
+    pause: Pin<Box<Sleep>>,
+}
+
+/// The size of an answer, which is counted when it is dropped.
+#[derive(Debug)]
+pub(super) struct AnswerSize {
+    server: Server,
+    labels: Labels,
+    bytes: u64,
+}
+
+impl AnswerSize {
+    pub(super) fn new(server: &Server, labels: Labels) -> Self {
+        Self {
+            server: server.clone(),
+            labels,
+            bytes: 0,
+        }
+    }
+}
+
+impl Drop for AnswerSize {
+    fn drop(&mut self) {
+        let metrics = &self.server.inner().metrics;
+        metrics.sent(&self.labels, self.bytes);
+    }
 }
 
 impl SentBody {
+    /// The same body, whose bytes are counted.
+    pub(super) fn measured_by(mut self, size: Option<AnswerSize>) -> Self {
+        self.size = size;
+        self
+    }
+
     pub(super) fn new(body: Body, running: Running, version: http::Version) -> Self {
         let size = body.size_hint().exact();
         let unread = size.map_or(0, |size| usize::try_from(size).unwrap_or(usize::MAX));
@@ -193,24 +241,29 @@ impl SentBody {
             answer,
             pieces: (version < http::Version::HTTP_2).then_some(first_pieces),
             running,
-            events_left: None,
+            size: None,
+            cut: None,
         }
     }
 
     /// The same body, broken by a fault after so many events.
     pub(super) fn cut(mut self, cut: Option<CutAfter>) -> Self {
-        self.events_left = cut.map(|CutAfter(events)| events);
+        self.cut = cut.map(|CutAfter(events_left)| Cut {
+            events_left,
+            pause: Box::pin(sleep(CUT_PAUSE)),
+        });
         self
     }
 
     /// The part of some events that is sent before a fault breaks the watch. Each event is a line.
     fn before_cut(&mut self, bytes: Bytes) -> Bytes {
-        let Some(left) = &mut self.events_left else {
+        let Some(cut) = &mut self.cut else {
             return bytes;
         };
         for (at, _) in bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n') {
-            *left -= 1;
-            if *left == 0 {
+            cut.events_left -= 1;
+            if cut.events_left == 0 {
+                cut.pause.as_mut().reset(Instant::now() + CUT_PAUSE);
                 return bytes.slice(..=at);
             }
         }
@@ -219,12 +272,16 @@ impl SentBody {
 
     /// A piece that says when it was sent.
     fn piece(&mut self, mut bytes: Bytes) -> Bytes {
+        let cut = self.answer.is_some() && bytes.len() > PIECE_BYTES;
+        if cut {
+            self.rest = bytes.split_off(PIECE_BYTES);
+        }
+        if let Some(size) = &mut self.size {
+            size.bytes += bytes.len() as u64;
+        }
         let Some(answer) = &self.answer else {
             return bytes;
         };
-        if bytes.len() > PIECE_BYTES {
-            self.rest = bytes.split_off(PIECE_BYTES);
-        }
         let progress = &self.running.0;
         if answer.pieces.fetch_add(1, Ordering::Relaxed) == 0 {
             let now = progress.period.load(Ordering::Relaxed);
@@ -290,7 +347,8 @@ impl HttpBody for SentBody {
             let piece = self.piece(rest);
             return Poll::Ready(Some(Ok(Frame::data(piece))));
         }
-        if self.events_left == Some(0) {
+        if let Some(cut) = self.cut.as_mut().filter(|cut| cut.events_left == 0) {
+            ready!(cut.pause.as_mut().poll(cx));
             return Poll::Ready(Some(Err(Broken)));
         }
         let Some(Ok(frame)) = ready!(Pin::new(&mut self.body).poll_frame(cx)) else {

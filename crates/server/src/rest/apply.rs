@@ -203,6 +203,7 @@ fn merge(
     let complaints = configuration.complaints()?;
     let merged = named(operation, &merged)?;
     let mut strictness = Strictness {
+        json: None,
         validation: FieldValidation::Ignore,
         complaints: Vec::new(),
     };

@@ -39,7 +39,7 @@ pub(super) async fn evict(call: &Call) -> Result<Response<Body>, Status> {
     call.query.write_options("CreateOptions")?;
     let eviction = object::decode(call, &EVICTION, FieldValidation::Ignore, &mut Vec::new())?;
     let name = eviction.meta().name();
-    if !name.is_empty() && name != call.path.name {
+    if name != call.path.name {
         return Err(Status::bad_request(
             "name in URL does not match name in Eviction object",
         ));

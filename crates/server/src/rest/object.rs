@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use windlass_atlas::Atlas;
 use windlass_core::{Doc, Gvk, Kind, Memo, Object, Str, YamlDuplicate, quote};
 
-use super::{Call, typed};
+use super::{Call, document_order, typed};
 use crate::negotiate::{self, Content};
 use crate::query::FieldValidation;
 use crate::work;
@@ -31,11 +31,13 @@ pub(super) fn decode(
     };
     work::check()?;
     let doc = check_type(&doc, gvk)?;
+    let custom = call.resource.custom_schema(gvk);
     let mut strictness = Strictness {
         validation,
         complaints: duplicates,
+        // YAML is sorted by its reader, and unknown fields of custom resources by their schema.
+        json: (content == Content::Json && custom.is_none()).then_some(&call.body[..]),
     };
-    let custom = call.resource.custom_schema(gvk);
     let refuse = |why: String| {
         let (kind, version) = (gvk.kind(), gvk.version());
         Status::bad_request(format!(
@@ -59,13 +61,15 @@ pub(super) fn decode(
 }
 
 /// What becomes of complaints about fields.
-pub(super) struct Strictness {
+pub(super) struct Strictness<'a> {
+    /// The text whose order is that of the complaints, if there is one.
+    pub(super) json: Option<&'a [u8]>,
     pub(super) validation: FieldValidation,
     /// What was found so far; afterwards, what the client is to be warned of.
     pub(super) complaints: Vec<String>,
 }
 
-impl Strictness {
+impl Strictness<'_> {
     /// All complaints in one text. Those about YAML come first and are one error of the reader.
     fn list(&self) -> String {
         let is_yaml = |complaint: &&String| complaint.starts_with("line ");
@@ -86,13 +90,16 @@ pub(super) fn conform(
     doc: &Doc,
     gvk: &Gvk,
     custom: Option<&custom::Version>,
-    strictness: &mut Strictness,
+    strictness: &mut Strictness<'_>,
 ) -> Result<Doc, String> {
     let typed = match custom {
         Some(custom) => typed::fit_custom(custom, doc)?,
         None => typed::fit(gvk, doc)?,
     };
     strictness.complaints.extend(typed.unknown);
+    if let Some(json) = strictness.json {
+        document_order::sort(&mut strictness.complaints, json);
+    }
     match strictness.validation {
         FieldValidation::Strict if !strictness.complaints.is_empty() => {
             let list = strictness.list();

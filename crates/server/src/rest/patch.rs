@@ -233,6 +233,7 @@ impl Patch {
         let patched = self.change.apply(current)?;
         let patched = self.typed(&patched, current)?;
         let mut strictness = Strictness {
+            json: None,
             validation: self.validation,
             complaints: Vec::new(),
         };

@@ -1,7 +1,7 @@
-//! What only pods have: binding to a node, logs.
+//! Binding pods to nodes.
 
 use http::{Response, StatusCode};
-use windlass_core::{Doc, Gvk, Object, Time, doc};
+use windlass_core::{Doc, Gvk, Time, doc};
 
 use super::ask::Question;
 use super::fields::Author;
@@ -99,7 +99,7 @@ fn check_binding(pod: &str, binding: &Doc) -> Result<(), Status> {
         errors.required(&target.child("name"), "");
     }
     let name = binding.meta().name();
-    if !name.is_empty() && name != pod {
+    if name != pod {
         return Err(Status::bad_request(
             "name in URL does not match name in Binding object",
         ));
@@ -164,145 +164,4 @@ fn with_scheduled(pod: Doc, now: Time) -> Doc {
         "lastTransitionTime": (now.to_string())
     }));
     object::put(pod, "/status/conditions", conditions)
-}
-
-/// The annotation of a pod that says what its log is, for all containers, or for one if a dot and
-/// its name follow.
-const LOG: &str = "windlass.dev/log";
-
-/// The log of a container. Nothing runs, so it is what an annotation says, or empty.
-pub(super) fn log(call: &Call) -> Result<Response<Body>, Status> {
-    let pod = call.find()?;
-    let container = container_of(&pod, call.query.get("container"))?;
-    if pod.str_at("/spec/nodeName").is_empty() {
-        return Ok(respond::whole(
-            StatusCode::NO_CONTENT,
-            "text/plain",
-            Vec::new().into(),
-        ));
-    }
-    let annotations = pod.meta().annotations();
-    let own = annotations.value(&format!("{LOG}.{container}"));
-    let text = own.or_else(|| annotations.value(LOG)).unwrap_or_default();
-    let text = last_lines(text, call.query.get("tailLines"));
-    Ok(respond::text(StatusCode::OK, text))
-}
-
-/// The last lines of a log, ended as a program ends them.
-fn last_lines(text: &str, wanted: &str) -> String {
-    let lines: Vec<&str> = text.lines().collect();
-    let wanted = wanted.parse().unwrap_or(lines.len());
-    let skipped = lines.len().saturating_sub(wanted);
-    let lines = lines.iter().skip(skipped);
-    lines.flat_map(|line| [*line, "\n"]).collect()
-}
-
-/// The container that a request names, or the only one.
-fn container_of(pod: &Doc, named: &str) -> Result<String, Status> {
-    let name = pod.meta().name();
-    let lists = [
-        pod.at("/spec/initContainers"),
-        pod.at("/spec/containers"),
-        pod.at("/spec/ephemeralContainers"),
-    ];
-    let all = lists.into_iter().flat_map(Doc::items);
-    let all: Vec<&str> = all.map(|container| container.str_at("/name")).collect();
-    match (named, pod.at("/spec/containers").items()) {
-        ("", [only]) => Ok(only.str_at("/name").to_owned()),
-        ("", _) => Err(Status::bad_request(format!(
-            "a container name must be specified for pod {name}, choose one of: [{}]",
-            all.join(" ")
-        ))),
-        (named, _) if all.contains(&named) => Ok(named.to_owned()),
-        (named, _) => Err(Status::bad_request(format!(
-            "container {named} is not valid for pod {name}"
-        ))),
-    }
-}
-
-/// Whether a call wants to reach into a pod.
-pub(super) fn is_connection(call: &Call) -> bool {
-    let connections = call.resource.needs.connections;
-    connections.contains(&call.path.subresource.as_str())
-}
-
-/// Why nobody reaches into a pod: nothing runs in it.
-pub(super) async fn connect(call: &Call) -> Status {
-    if let Err(status) = ask_about_connection(call).await {
-        return status;
-    }
-    let pod = match call.find() {
-        Ok(pod) => pod,
-        Err(status) => return status,
-    };
-    match pod.str_at("/spec/nodeName") {
-        "" => Status::bad_request(format!(
-            "pod {} does not have a host assigned",
-            call.path.name
-        )),
-        node => Status::internal(format!(
-            "error dialing backend: node {node:?} only pretends, and no container runs on it"
-        )),
-    }
-}
-
-/// Asks extensions about a connection: they see its options.
-async fn ask_about_connection(call: &Call) -> Result<(), Status> {
-    let operation = call.operation();
-    if !operation.has_extensions() {
-        return Ok(());
-    }
-    let Some(kind) = connection_kind(&call.path.subresource) else {
-        return Ok(());
-    };
-    let question = Question {
-        operation,
-        sort: OperationType::Connect,
-        object: connection_options(call, &kind),
-        kind,
-        dry_run: false,
-    };
-    question.ask().await.map(drop)
-}
-
-/// The kind of the options of a connection.
-fn connection_kind(subresource: &str) -> Option<Gvk> {
-    Some(match subresource {
-        "attach" => Gvk::constant("", "v1", "PodAttachOptions"),
-        "exec" => Gvk::constant("", "v1", "PodExecOptions"),
-        "portforward" => Gvk::constant("", "v1", "PodPortForwardOptions"),
-        "proxy" => Gvk::constant("", "v1", "PodProxyOptions"),
-        _ => return None,
-    })
-}
-
-/// The options of a connection, which the query carries.
-fn connection_options(call: &Call, kind: &Gvk) -> Doc {
-    let mut options = Object::empty()
-        .with("kind", kind.kind().into())
-        .with("apiVersion", kind.api_version().into());
-    for key in ["stdin", "stdout", "stderr", "tty"] {
-        if call.query.flag(key) == Some(true) {
-            options = options.with(key, true.into());
-        }
-    }
-    for key in ["container", "path"] {
-        let value = call.query.get(key);
-        if !value.is_empty() {
-            options = options.with(key, value.into());
-        }
-    }
-    let command: Vec<Doc> = call.query.all("command").map(Doc::from).collect();
-    if !command.is_empty() {
-        options = options.with("command", command.into());
-    }
-    let ports = call.query.all("ports").flat_map(|ports| ports.split(','));
-    let ports: Vec<Doc> = ports
-        .filter_map(|port| port.parse::<i64>().ok())
-        .map(Doc::from)
-        .collect();
-    if !ports.is_empty() {
-        options = options.with("ports", ports.into());
-    }
-    options.into()
 }

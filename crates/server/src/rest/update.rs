@@ -151,8 +151,12 @@ pub(super) fn prepared(write: &Write<'_>, tracked: &Doc, old: &Doc) -> Doc {
         Part::Main => count_generation(resource, prepare_main(resource, new, old), old),
         Part::Status => prepare_status(resource, &new, old),
         Part::Finalize => object::keep_field(&new, "status", old),
-        Part::Only(pointers) | Part::Counted(pointers) => {
-            count_generation(resource, only(pointers, &new, old), old)
+        Part::Only(pointers) => count_generation(resource, only(pointers, &new, old), old),
+        Part::Counted(pointers) => {
+            let new = resource
+                .hooks
+                .prepare_resize(only(pointers, &new, old), old);
+            count_generation(resource, new, old)
         }
         Part::Whole => return fields::with_managers_of(new, old),
         Part::New | Part::First | Part::Deletion => new,

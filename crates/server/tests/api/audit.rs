@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::Method;
 use http_body_util::BodyExt as _;
 use windlass_core::{Doc, Env, doc};
-use windlass_server::{AuditOptions, Server, ServerOptions, User};
+use windlass_server::{AuditOptions, AuditPolicy, Server, ServerOptions, User};
 
 use crate::support::{Api, CONFIG_MAPS, config_map, request};
 
@@ -299,4 +299,161 @@ async fn policies_annotate_what_they_find() {
     assert_eq!(own.and_then(Doc::as_str), Some("a"));
     assert!(annotations.get("p.example.com/none").is_none());
     assert!(annotations.get("p.example.com/blank").is_none());
+}
+
+/// A server whose audit log is this file, by a policy.
+async fn audited_by(path: &Path, rules: &str) -> Api {
+    let policy = format!("apiVersion: audit.k8s.io/v1\nkind: Policy\n{rules}");
+    let mut options = ServerOptions::memory(Env::seeded(1));
+    options.audit = Some(AuditOptions {
+        policy: AuditPolicy::parse(&policy).unwrap(),
+        ..AuditOptions::new(path)
+    });
+    Api::of(Server::open(options).await.unwrap(), User::admin())
+}
+
+#[tokio::test]
+async fn the_level_of_a_rule_says_which_bodies_are_logged() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("audit.log");
+    let api = audited_by(
+        &path,
+        "omitStages: [RequestReceived]\nrules:\n\
+         - {level: None, nonResourceURLs: [\"*\"]}\n\
+         - {level: Metadata, resources: [{group: \"\", resources: [secrets]}]}\n\
+         - {level: Request, verbs: [patch]}\n\
+         - {level: RequestResponse, resources: [{group: \"\", resources: [configmaps]}]}\n",
+    )
+    .await;
+    api.get("/version").await.expect(200);
+    let secret = doc!({ "metadata": { "name": "s" }, "stringData": { "a": "hidden" } });
+    let secrets = "/api/v1/namespaces/default/secrets";
+    api.post(secrets, &secret).await.expect(201);
+    api.post(CONFIG_MAPS, &config_map("a")).await.expect(201);
+    let item = format!("{CONFIG_MAPS}/a");
+    api.merge(&item, &doc!({ "data": { "c": "d" } }))
+        .await
+        .expect(200);
+    api.get("/api/v1/nodes").await.expect(200);
+    let all = events(&api, &path, "/");
+    let shown: Vec<(&str, &str, bool, bool)> = all
+        .iter()
+        .map(|event| {
+            (
+                event.str_at("/level"),
+                event.str_at("/verb"),
+                !event.at("/requestObject").is_null(),
+                !event.at("/responseObject").is_null(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            ("Metadata", "create", false, false),
+            ("RequestResponse", "create", true, true),
+            ("Request", "patch", true, false),
+        ]
+    );
+    assert!(
+        all.iter()
+            .all(|event| event.str_at("/stage") == "ResponseComplete")
+    );
+    // Of a patch the patch is logged, of an object the whole of it.
+    assert_eq!(all[2].at("/requestObject"), &doc!({ "data": { "c": "d" } }));
+    assert_eq!(all[1].str_at("/requestObject/kind"), "ConfigMap");
+    assert!(!all[1].str_at("/responseObject/metadata/uid").is_empty());
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert!(!text.contains("hidden"), "a secret is in the log");
+}
+
+#[tokio::test]
+async fn bodies_are_logged_as_upstream_logs_them() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("audit.log");
+    let rules = "omitStages: [RequestReceived]\nrules: [{level: RequestResponse}]\n";
+    let api = audited_by(&path, rules).await;
+    let pod = doc!({
+        "metadata": { "generateName": "p-" },
+        "spec": { "containers": [{ "name": "a", "image": "b" }] }
+    });
+    let pods = "/api/v1/namespaces/default/pods";
+    let name = api.post(pods, &pod).await.expect(201);
+    let name = name.str_at("/metadata/name").to_owned();
+    let item = format!("{pods}/{name}");
+    let stored = api.get(&item).await.expect(200).body.clone();
+    api.put(&item, &stored).await.expect(200);
+    api.get(pods).await.expect(200);
+    let options = doc!({ "gracePeriodSeconds": 0 });
+    api.delete_with(&item, &options).await.expect(200);
+    api.get(&item).await.expect(404);
+    let all = events(&api, &path, pods);
+    let [create, get, update, list, delete, missing] = &all[..] else {
+        panic!("{} events", all.len());
+    };
+    // The name is not known when the request is read; defaults are.
+    assert!(create.at("/objectRef/name").is_null(), "{create}");
+    assert_eq!(
+        create.str_at("/requestObject/spec/dnsPolicy"),
+        "ClusterFirst"
+    );
+    assert!(create.at("/requestObject/spec/tolerations").is_null());
+    assert!(get.at("/requestObject").is_null());
+    let uid = stored.at("/metadata/uid");
+    assert_eq!(update.at("/objectRef/uid"), uid);
+    let revision = stored.at("/metadata/resourceVersion");
+    assert_eq!(update.at("/objectRef/resourceVersion"), revision);
+    assert_eq!(list.str_at("/responseObject/kind"), "PodList");
+    let item = list.at("/responseObject/items/0");
+    assert!(item.get("kind").is_none() && item.get("spec").is_some());
+    assert_eq!(
+        delete.at("/requestObject"),
+        &doc!({
+            "kind": "DeleteOptions", "apiVersion": "meta.k8s.io/__internal",
+            "gracePeriodSeconds": 0
+        })
+    );
+    assert_eq!(missing.str_at("/responseObject/kind"), "Status");
+    assert_eq!(missing.str_at("/responseStatus/reason"), "NotFound");
+}
+
+#[tokio::test]
+async fn managed_fields_are_left_out_by_a_rule_or_the_policy() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("audit.log");
+    let api = audited_by(
+        &path,
+        "omitManagedFields: true\nomitStages: [RequestReceived]\nrules:\n\
+         - {level: RequestResponse, verbs: [create], omitManagedFields: false}\n\
+         - {level: RequestResponse}\n",
+    )
+    .await;
+    api.post(CONFIG_MAPS, &config_map("a")).await.expect(201);
+    api.get(&format!("{CONFIG_MAPS}/a")).await.expect(200);
+    api.get(CONFIG_MAPS).await.expect(200);
+    let all = events(&api, &path, CONFIG_MAPS);
+    let fields = |index: usize, pointer: &str| !all[index].at(pointer).is_null();
+    assert!(fields(0, "/responseObject/metadata/managedFields"));
+    assert!(!fields(1, "/responseObject/metadata/managedFields"));
+    assert!(fields(2, "/responseObject/items/0/metadata/name"));
+    assert!(!fields(2, "/responseObject/items/0/metadata/managedFields"));
+}
+
+#[tokio::test]
+async fn a_policy_decides_about_requests_without_a_user_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("audit.log");
+    let rules = "rules: [{level: Metadata, users: [windlass-admin]}]\n";
+    let api = audited_by(&path, rules).await;
+    let mut get = request(Method::GET, "/api/v1/nodes", "", Bytes::new());
+    let token = "Bearer not-a-token".parse().unwrap();
+    get.headers_mut().insert("authorization", token);
+    api.asked_by_nobody().send(get).await.expect(401);
+    api.get("/api/v1/pods").await.expect(200);
+    let all = events(&api, &path, "/");
+    assert_eq!(stages(&all), ["RequestReceived", "ResponseComplete"]);
+    assert!(
+        all.iter()
+            .all(|event| event.str_at("/requestURI") == "/api/v1/pods")
+    );
 }

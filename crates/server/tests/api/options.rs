@@ -42,8 +42,7 @@ async fn a_static_token_is_its_user() {
         let mut asked = request(Method::POST, path, "application/json", review.to_json());
         let bearer = format!("Bearer {token}").parse().unwrap();
         asked.headers_mut().insert("authorization", bearer);
-        let answer = nobody.send(asked).await;
-        answer.expect(code);
+        let answer = nobody.send(asked).await.expect(code);
         if code == 201 {
             assert_eq!(answer.body.str_at("/status/userInfo/username"), "ann");
         }
@@ -69,11 +68,11 @@ async fn services_get_addresses_of_the_network_of_the_server() {
     let path = "/api/v1/namespaces/default/services";
     for number in 0..13 {
         let made = api.post(path, &service(&format!("s{number}"))).await;
-        made.expect(201);
+        let made = made.expect(201);
         assert!(made.body.str_at("/spec/clusterIP").starts_with("10.7.0."));
     }
     let full = api.post(path, &service("one-too-many")).await;
-    full.expect(500);
+    let full = full.expect(500);
     assert!(full.text.contains("range is full"), "{}", full.text);
 }
 
@@ -90,7 +89,7 @@ async fn a_disabled_plugin_does_nothing() {
         })
         .await;
         let made = api.post("/api/v1/namespaces/default/pods", &pod).await;
-        made.expect(201);
+        let made = made.expect(201);
         let found = made.body.at("/spec/tolerations").items().len();
         assert_eq!(found, tolerations, "{name}");
         assert_eq!(made.body.at("/spec/priority").is_null(), name == "Priority");

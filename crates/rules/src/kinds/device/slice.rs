@@ -15,6 +15,9 @@ const ENTRIES_MAX: usize = 32;
 const TEXT_MAX: usize = 64;
 const TAINTS_MAX: usize = 16;
 const CONDITIONS_MAX: usize = 4;
+const COUNTER_SETS_MAX: usize = 8;
+const COUNTERS_MAX: usize = 32;
+const CONSUMPTIONS_MAX: usize = 2;
 
 /// The ways to say where devices can be used.
 const PLACES: [&str; 4] = [
@@ -35,6 +38,64 @@ pub(super) fn validate(spec: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
         errors.invalid(path, "{sharedCounters, devices}", detail);
     }
     validate_devices(spec, &path.child("devices"), errors);
+    validate_counter_sets(spec, &path.child("sharedCounters"), errors);
+}
+
+/// Sets of counters that devices share, each with a name of its own.
+fn validate_counter_sets(spec: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
+    let sets = spec.at("/sharedCounters").items();
+    if sets.len() > COUNTER_SETS_MAX {
+        return errors.too_many(path, sets.len(), COUNTER_SETS_MAX);
+    }
+    for (index, set) in sets.iter().enumerate() {
+        let path = path.index(index);
+        validate_counters(set, "name", &path, errors);
+        let name = set.str_at("/name");
+        if sets[..index]
+            .iter()
+            .any(|known| known.str_at("/name") == name)
+        {
+            errors.duplicate(&path, name);
+        }
+    }
+}
+
+/// The counters that a device takes from the sets.
+fn validate_consumption(device: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
+    let all = device.at("/consumesCounters").items();
+    if all.len() > CONSUMPTIONS_MAX {
+        return errors.too_many(path, all.len(), CONSUMPTIONS_MAX);
+    }
+    for (index, consumption) in all.iter().enumerate() {
+        let path = path.index(index);
+        validate_counters(consumption, "counterSet", &path, errors);
+        let set = consumption.str_at("/counterSet");
+        if all[..index]
+            .iter()
+            .any(|known| known.str_at("/counterSet") == set)
+        {
+            errors.duplicate(&path, set);
+        }
+    }
+}
+
+/// The name of a set of counters, which stands at a key, and its counters.
+fn validate_counters(of: &Doc, key: &str, path: &FieldPath, errors: &mut FieldErrors) {
+    match of.get(key).and_then(Doc::as_str).unwrap_or_default() {
+        "" => errors.required(&path.child(key), ""),
+        name => errors.invalid_each(&path.child(key), name, names::dns1123_label(name)),
+    }
+    let field = path.child("counters");
+    let count = members(of.at("/counters")).count();
+    match count {
+        0 => errors.required(&field, ""),
+        count if count > COUNTERS_MAX => errors.too_many(&field, count, COUNTERS_MAX),
+        _ => {
+            for (name, _) in members(of.at("/counters")) {
+                errors.invalid_each(&field, name, names::dns1123_label(name));
+            }
+        }
+    }
 }
 
 fn validate_pool_of(spec: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
@@ -139,6 +200,7 @@ fn validate_device(device: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
         common::validate_qualified(name, &path, errors);
         validate_policy(device, capacity, &path, errors);
     }
+    validate_consumption(device, &path.child("consumesCounters"), errors);
     validate_taints(device, &path.child("taints"), errors);
     validate_conditions(device, path, errors);
 }
