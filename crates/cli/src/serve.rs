@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
+use windlass_controllers::node;
 use windlass_core::Env;
 use windlass_server::{
     Admission, Certificates, Identity, Listening, RunningControllers, ServeError, Server,
@@ -94,9 +95,7 @@ pub(crate) struct Serving {
     pub(crate) env: Env,
     pub(crate) url: String,
     pub(crate) kubeconfig: PathBuf,
-    /// The certificate authority of the server, as PEM.
-    pub(crate) authority: String,
-    /// The same with its key.
+    /// The certificate authority of the server, with its key.
     pub(crate) signer: Identity,
     listening: Listening,
     /// Nobody else uses the directory as long as this is held.
@@ -135,6 +134,7 @@ impl ServeArguments {
                 false => Certificates::in_memory(&hosts, &env),
             }
         });
+        options.resource_metrics = controllers.runs(node::NAME);
         options.controllers = controllers;
         let server = Server::open(options).await;
         let server = server.map_err(|error| self.explain_open(error))?;
@@ -162,7 +162,6 @@ impl ServeArguments {
             env,
             url,
             kubeconfig: path,
-            authority: certificates.authority.clone(),
             signer: certificates.signer.clone(),
             listening,
             _held: held,

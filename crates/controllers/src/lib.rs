@@ -23,6 +23,5 @@ pub use windlass_workloads::{
     disruption, endpoints, endpointslice, endpointslice_mirroring, garbage_collector, job,
     namespace, node_lifecycle, pod_gc, pretend_provisioner, pv_binder, pvcprotection, pvprotection,
     replicaset, replicationcontroller, resourcequota, root_ca, service_account,
-    service_account_tokens, statefulset, taint_eviction,
-    ttl_after_finished,
+    service_account_tokens, statefulset, taint_eviction, ttl_after_finished,
 };

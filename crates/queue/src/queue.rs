@@ -14,7 +14,7 @@ use foldhash::fast::RandomState;
 use tokio::{sync::Notify, time::Instant};
 
 use crate::{
-    inbox::{Inbox, Command, Put},
+    inbox::{Command, Inbox, Put},
     limiter::RateLimiter,
     metrics::Snapshot,
     parking::Parking,

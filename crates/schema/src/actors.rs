@@ -160,6 +160,12 @@ impl RunningControllers {
         Self(Some(names.into_iter().collect()))
     }
 
+    /// Returns true if a controller is known to run.
+    #[must_use]
+    pub fn runs(&self, name: &str) -> bool {
+        self.0.as_ref().is_some_and(|known| known.contains(name))
+    }
+
     /// The warning for the author of a new object on which nothing acts.
     #[must_use]
     pub fn warning(&self, actor: Actor, object: &Doc) -> Option<String> {
@@ -223,12 +229,7 @@ mod tests {
         let alone = RunningControllers::default();
         let object = |kind: &str| doc!({ "kind": kind, "metadata": { "name": "a" } });
         assert_eq!(
-            warning(
-                &alone,
-                "servicecidrs",
-                &object("ServiceCIDR")
-            )
-            .as_deref(),
+            warning(&alone, "servicecidrs", &object("ServiceCIDR")).as_deref(),
             Some(
                 "ServiceCIDR \"a\" is stored and has no effect: Services get no addresses of it \
                  yet"

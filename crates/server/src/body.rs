@@ -102,9 +102,12 @@ impl Body {
     /// The object or the list that the body is, for the audit log; `None` if it is neither.
     pub(crate) fn to_doc(&self) -> Option<Doc> {
         match &self.0 {
-            Inner::Doc(doc) => Some(doc.clone()),
+            Inner::Doc(doc) | Inner::Encoded(doc, _) => Some(doc.clone()),
             Inner::List(list) | Inner::Long(_, list) => Some(list.to_doc()),
-            Inner::Bytes(bytes) => Doc::parse(bytes).ok(),
+            Inner::Bytes(bytes) => Doc::parse(bytes).ok().or_else(|| {
+                let decoded = windlass_atlas::decode_protobuf(bytes).ok()?;
+                Some(decoded.doc)
+            }),
             Inner::Packed(_) | Inner::Watch(_) => None,
         }
     }

@@ -74,7 +74,13 @@ pub(crate) fn page(
 ) -> Result<Option<Response<Body>>, Status> {
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
     let doc = match parts[..] {
-        [] => return Ok(Some(respond::json(StatusCode::OK, &paths(table), is_pretty))),
+        [] => {
+            return Ok(Some(respond::json(
+                StatusCode::OK,
+                &paths(table),
+                is_pretty,
+            )));
+        }
         ["api"] => match wants_aggregated(headers)? {
             Some(encoding) => {
                 return aggregated(table, headers, (encoding, is_pretty), str::is_empty).map(Some);

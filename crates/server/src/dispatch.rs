@@ -18,7 +18,6 @@ use windlass_access::{Attributes, User, check, effective_user};
 use windlass_core::Doc;
 use windlass_rules::status::Status;
 
-use crate::audit::AuditRequest;
 use crate::body::{self, Arriving, Body};
 use crate::extension::RequestNotes;
 use crate::metrics::Labels;

@@ -209,7 +209,7 @@ async fn serve(env: &Env, given: &GivenFlags, shared: &SharedFlags) -> anyhow::R
     let controllers = match chosen.is_empty() {
         true => None,
         false => {
-            let settings = up::embedded_settings(NODES, 0, &certificates.authority);
+            let settings = up::embedded_settings(NODES, 0, &server, &certificates.signer);
             Some(Controllers::start(&server, env, &chosen, &settings)?)
         }
     };

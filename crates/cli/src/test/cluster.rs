@@ -81,8 +81,8 @@ impl TestCluster {
         let controllers = match chosen.is_empty() {
             true => None,
             false => {
-                let authority = &certificates.authority;
-                let settings = up::embedded_settings(arguments.nodes, DEVICES, authority);
+                let (nodes, signer) = (arguments.nodes, &certificates.signer);
+                let settings = up::embedded_settings(nodes, DEVICES, &server, signer);
                 Some(Controllers::start(&server, &env, &chosen, &settings)?)
             }
         };
@@ -167,6 +167,7 @@ fn options(env: &Env, chosen: &[&catalog::Entry], plan: &FaultPlan) -> ServerOpt
     if !chosen.is_empty() {
         options.controllers = RunningControllers::of(chosen.iter().map(|entry| entry.name));
     }
+    options.resource_metrics = catalog::has_pretend_nodes(chosen);
     options.faults = Some(plan.clone());
     options
 }

@@ -29,6 +29,14 @@ impl ListBody {
         }
     }
 
+    /// The list as one document.
+    pub(crate) fn to_doc(&self) -> Doc {
+        match self {
+            Self::Json(list) => list.to_doc(),
+            Self::Protobuf(list) => list.to_doc(),
+        }
+    }
+
     /// The next bytes; nothing at the end.
     pub(crate) fn next_piece(&mut self) -> Option<Bytes> {
         match self {
@@ -90,7 +98,7 @@ impl JsonList {
     }
 
     /// The list as one document.
-    pub(crate) fn to_doc(&self) -> Doc {
+    fn to_doc(&self) -> Doc {
         let item = |entry: &Arc<Entry>| {
             let object = self.resource.view(entry.doc());
             match object.as_object() {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use windlass_atlas::{EncodeError, ObjectEncoder, Type};
-use windlass_core::Doc;
+use windlass_core::{Doc, doc};
 use windlass_store::Entry;
 use windlass_wire::DocList;
 
@@ -81,6 +81,16 @@ impl ProtobufItems {
 }
 
 impl ProtobufList {
+    /// The list as one document.
+    pub(super) fn to_doc(&self) -> Doc {
+        let ProtobufItems { entries, item, .. } = &self.items;
+        let items: Vec<Doc> = entries.iter().map(|entry| item(entry)).collect();
+        doc!({
+            "kind": (self.items.kind.as_str()), "apiVersion": (self.items.api_version.as_str()),
+            "metadata": (self.items.metadata.clone()), "items": items
+        })
+    }
+
     /// The list for a caller in this process.
     pub(super) fn into_docs(self) -> DocList {
         let ProtobufItems { entries, item, .. } = self.items;

@@ -45,6 +45,7 @@ pub(super) async fn mark_ready(server: &Server) -> Result<(), Status> {
         name: NAME,
         subresource: "status",
         user: &User::server(),
+        request: None,
     };
     rest::apply_status(operation, MANAGER, ready(server)).await
 }

@@ -85,6 +85,7 @@ pub(super) fn surroundings<'a>(
 fn fit(doc: &Doc, gvk: &Gvk, custom: Option<&custom::Version>) -> Result<Doc, String> {
     let typed = object::check_type(doc, gvk).map_err(|status| status.message().to_owned())?;
     let mut strictness = Strictness {
+        json: None,
         validation: FieldValidation::Ignore,
         complaints: Vec::new(),
     };

@@ -1,7 +1,10 @@
 //! Subresources that lead to a node or a pod: log, exec, attach, portforward and proxy.
 //!
 //! Everything that kube-apiserver decides itself is decided here, in its order. Where it would call
-//! a kubelet the answer says that none runs; the log of a pod on a pretend node is empty.
+//! a kubelet the answer says that none runs; the log of a pod on a pretend node is what an annotation
+//! says, or empty.
+
+mod options;
 
 use http::{Response, StatusCode, header};
 use windlass_core::{Doc, GroupKind, GroupResource};
@@ -28,33 +31,61 @@ pub(super) fn is_connection(call: &Call) -> bool {
     connections.contains(&call.path.subresource.as_str())
 }
 
-/// The log of a pod, which is empty where nothing runs.
+/// The annotation of a pod that says what its log is, for all containers, or for one if a dot and
+/// its name follow.
+const LOG: &str = "windlass.dev/log";
+
+/// The log of a container. Nothing runs, so it is what an annotation says, or empty.
 pub(super) fn log(call: &Call) -> Result<Response<Body>, Status> {
     check_log_options(call)?;
     let pod = call.find()?;
-    check_container(call, &pod)?;
+    let container = check_container(call, &pod)?;
     if pod.str_at("/spec/nodeName").is_empty() {
         let empty = Vec::new().into();
         return Ok(respond::whole(StatusCode::NO_CONTENT, "text/plain", empty));
     }
     check_node(call, &pod)?;
-    Ok(respond::text(StatusCode::OK, ""))
+    let annotations = pod.meta().annotations();
+    let own = annotations.value(&format!("{LOG}.{container}"));
+    let text = own.or_else(|| annotations.value(LOG)).unwrap_or_default();
+    let text = last_lines(text, call.query.get("tailLines"));
+    Ok(respond::text(StatusCode::OK, text))
+}
+
+/// The last lines of a log, ended as a program ends them.
+fn last_lines(text: &str, wanted: &str) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    let wanted = wanted.parse().unwrap_or(lines.len());
+    let skipped = lines.len().saturating_sub(wanted);
+    let lines = lines.iter().skip(skipped);
+    lines.flat_map(|line| [*line, "\n"]).collect()
 }
 
 /// The reason for which nobody reaches into a pod or a node.
-pub(super) fn refusal(call: &Call, verb: Verb) -> Status {
-    let refused = match call.path.subresource.as_str() {
-        "proxy" => proxy(call),
-        _ if !matches!(verb, Verb::Get | Verb::Create) => Err(Status::method_unknown()),
-        part => stream(call, part),
+pub(super) async fn refusal(call: &Call, verb: Verb) -> Status {
+    let part = call.path.subresource.as_str();
+    let refused = match check_verb(call, part, verb) {
+        Ok(()) => options::ask_about_connection(call).await,
+        refused => refused,
     };
+    let refused = refused.and_then(|()| match part {
+        "proxy" => proxy(call),
+        part => stream(call, part),
+    });
     refused.err().unwrap_or_else(Status::no_such_path)
+}
+
+fn check_verb(call: &Call, part: &str, verb: Verb) -> Result<(), Status> {
+    match (part, verb) {
+        ("proxy", _) => Ok(()),
+        // Whoever may only read must not run anything by a GET.
+        (_, Verb::Get | Verb::Create) => call.check_also(Verb::Create),
+        _ => Err(Status::method_unknown()),
+    }
 }
 
 /// Exec, attach and portforward.
 fn stream(call: &Call, part: &str) -> Result<(), Status> {
-    // Whoever may only read must not run anything by a GET.
-    call.check_also(Verb::Create)?;
     let pod = call.find()?;
     if part != "portforward" {
         check_container(call, &pod)?;
@@ -146,7 +177,7 @@ fn check_endpoints(call: &Call, service: &Doc, port: &str) -> Result<(), Status>
 }
 
 /// The container that a request names must be one of the pod; only a pod with one needs no name.
-fn check_container(call: &Call, pod: &Doc) -> Result<(), Status> {
+fn check_container(call: &Call, pod: &Doc) -> Result<String, Status> {
     let wanted = call.query.get("container");
     let name = &call.path.name;
     let names = |pointer: &str| -> Vec<String> {
@@ -158,7 +189,7 @@ fn check_container(call: &Call, pod: &Doc) -> Result<(), Status> {
     if !wanted.is_empty() {
         let is_known = |list: &&str| names(list).iter().any(|name| name == wanted);
         return match CONTAINER_LISTS.iter().any(is_known) {
-            true => Ok(()),
+            true => Ok(wanted.to_owned()),
             false => Err(Status::bad_request(format!(
                 "container {wanted} is not valid for pod {name}"
             ))),
@@ -168,8 +199,11 @@ fn check_container(call: &Call, pod: &Doc) -> Result<(), Status> {
     let given = pod
         .meta()
         .annotation("kubectl.kubernetes.io/default-container");
-    if main.len() == 1 || given.is_some_and(|given| main.iter().any(|name| name == given)) {
-        return Ok(());
+    if let [only] = &main[..] {
+        return Ok(only.clone());
+    }
+    if let Some(given) = given.filter(|given| main.iter().any(|name| name == given)) {
+        return Ok(given.to_owned());
     }
     let mut why = format!(
         "a container name must be specified for pod {name}, choose one of: [{}]",

@@ -10,7 +10,6 @@ use super::size::Measure;
 use super::write::{Part, Proposal, Write};
 use super::{Call, object};
 use crate::body::Body;
-use crate::respond;
 use windlass_access::matching::OperationType;
 use windlass_rules::field::{FieldErrors, FieldPath};
 use windlass_rules::status::Status;
