@@ -1,7 +1,8 @@
 //! Webhooks that cannot be reached or do not answer.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use tokio::time::Instant;
 use windlass_contract::objects::config_map;
 use windlass_contract::{Edit, Reply, Scope, cases};
 use windlass_core::doc;

@@ -160,7 +160,7 @@ async fn labels_of_a_new_namespace_count(t: &Scope) {
     assert_eq!(requests[0].str_at("/namespace"), t.unique("c"));
 }
 
-fn selecting_red(it: Doc) -> Doc {
+fn selecting_red(it: &Doc) -> Doc {
     it.set(
         "/objectSelector",
         doc!({ "matchLabels": { "color": "red" } }),
@@ -168,7 +168,7 @@ fn selecting_red(it: Doc) -> Doc {
 }
 
 async fn object_selector_looks_at_the_new_object(t: &Scope) {
-    let webhook = validating_with(t, selecting_red).await;
+    let webhook = validating_with(t, |it| selecting_red(&it)).await;
     t.made("configmaps", &config_map("a")).await;
     let red = config_map("b").set("/metadata/labels", doc!({ "color": "red" }));
     t.made("configmaps", &red).await;
@@ -178,7 +178,7 @@ async fn object_selector_looks_at_the_new_object(t: &Scope) {
 }
 
 async fn object_selector_looks_at_the_old_object(t: &Scope) {
-    let webhook = validating_with(t, selecting_red).await;
+    let webhook = validating_with(t, |it| selecting_red(&it)).await;
     let red = config_map("b").set("/metadata/labels", doc!({ "color": "red" }));
     t.made("configmaps", &red).await;
     let blue = doc!({ "metadata": { "labels": { "color": "blue" } } });
@@ -373,7 +373,7 @@ async fn webhook_sees_objects_as_others_have_changed_them(t: &Scope) {
     })
     .await;
     let first = hook(t, &webhook, "first").set("/namespaceSelector", in_namespace(t));
-    let second = selecting_red(hook(t, &webhook, "second"));
+    let second = selecting_red(&hook(t, &webhook, "second"));
     configured(t, "Mutating", &webhook, &[first, second]).await;
     t.made("configmaps", &config_map("a")).await;
     let seen = webhook.requests("/second");
