@@ -1,6 +1,6 @@
 //! Mutating policies: apply configurations, JSON patches, errors, order, reinvocation.
 
-use windlass_contract::fields::managers;
+use windlass_contract::managers;
 use windlass_contract::objects::{config_map, deployment};
 use windlass_contract::{Edit, Scope, cases};
 use windlass_core::{Doc, doc};

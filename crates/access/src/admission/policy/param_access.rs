@@ -1,5 +1,5 @@
-//! Who may write policies with parameters: those who may read the parameters, which a policy shows
-//! in its messages.
+//! Access to the parameters of policies: a policy shows them in its messages, so its author must be
+//! allowed to read them.
 
 use windlass_core::{Doc, Gvk};
 

@@ -26,7 +26,7 @@ struct Denial {
 
 /// The result of all policies for one request.
 #[derive(Default)]
-struct Outcome {
+struct Findings {
     denials: Vec<Denial>,
     /// Policy, key and value of the annotations that policies define.
     annotations: Vec<(String, String, String)>,
@@ -42,10 +42,10 @@ pub(super) async fn validate(
         return Ok(());
     }
     let namespace = invocation::namespace_object(review)?;
-    let mut outcome = Outcome::default();
+    let mut findings = Findings::default();
     for planned in planned {
         match planned {
-            Err(error) => outcome.misconfigured(&error),
+            Err(error) => findings.misconfigured(&error),
             Ok(invocation) => {
                 let versioned = Versioned::of(review, &invocation.row).await?;
                 let verdict = invocation::with_input(
@@ -55,16 +55,16 @@ pub(super) async fn validate(
                     namespace.as_ref(),
                     |input| invocation.policy.evaluate(input),
                 );
-                outcome.take(&invocation, review, verdict);
+                findings.take(&invocation, review, verdict);
             }
         }
         invocation::yield_and_check_deadline(review).await?;
     }
-    outcome.publish(review);
-    outcome.answer(review)
+    findings.publish(review);
+    findings.answer(review)
 }
 
-impl Outcome {
+impl Findings {
     fn misconfigured(&mut self, error: &ConfigError<'_>) {
         if error.failure == FailurePolicy::Fail {
             self.deny(
