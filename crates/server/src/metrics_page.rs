@@ -74,11 +74,13 @@ impl Page {
         for (labels, row) in requests.iter().filter(|(_, row)| row.count > 0) {
             self.durations(name, &common(labels), row, 0.0);
         }
-        // Nothing that upstream leaves out of it takes time here.
+        // Upstream leaves out the time in queues and webhooks; here it counts.
         let name = "apiserver_request_sli_duration_seconds";
-        let help = "Response latency distribution (not counting webhook duration and priority & \
-                    fairness queue wait times) in seconds.";
-        self.head(name, "histogram", help);
+        self.head(
+            name,
+            "histogram",
+            "Response latency distribution in seconds, for service levels.",
+        );
         for (labels, row) in requests.iter().filter(|(_, row)| row.count > 0) {
             self.durations(name, &place(labels), row, SLI_DURATION_MIN);
         }
@@ -205,15 +207,20 @@ impl Page {
         let errors = counts.errors.load(Ordering::Relaxed);
         self.row(name, "plugin=\"log\"", errors);
         let name = "apiserver_audit_level_total";
-        let help = "Counter of policy levels for audit events (1 per request).";
-        self.head(name, "counter", help);
+        self.head(
+            name,
+            "counter",
+            "Counter of policy levels for audit events (1 per request).",
+        );
         for (level, count) in counts.by_level() {
             self.row(name, &format!("level=\"{level}\""), count);
         }
         let name = "apiserver_audit_requests_rejected_total";
-        let help =
-            "Counter of apiserver requests rejected due to an error in audit logging backend.";
-        self.head(name, "counter", help);
+        self.head(
+            name,
+            "counter",
+            "Counter of apiserver requests rejected due to an error in audit logging backend.",
+        );
         self.row(name, "", 0);
     }
 

@@ -7,11 +7,21 @@ use std::collections::HashMap;
 const DEPTH_LIMIT: usize = 128;
 
 /// Sorts complaints about fields by the places of the fields in the text. Of a field that comes
-/// twice the second place counts. A text that is not JSON changes nothing.
-pub(super) fn sort(complaints: &mut [String], json: &[u8]) {
+/// twice the second place counts; one that is unknown besides is not told twice. A text that is not
+/// JSON changes no order.
+pub(super) fn sort(complaints: &mut Vec<String>, json: &[u8]) {
     if complaints.len() < 2 {
         return;
     }
+    let unknown: Vec<String> = complaints
+        .iter()
+        .filter_map(|text| field_of(text).filter(|(_, is_twice)| !is_twice))
+        .map(|(path, _)| path.to_owned())
+        .collect();
+    complaints.retain(|text| {
+        let twice = field_of(text).filter(|(_, is_twice)| *is_twice);
+        twice.is_none_or(|(path, _)| !unknown.iter().any(|known| known == path))
+    });
     let wanted = complaints.iter().filter_map(|text| field_of(text));
     let mut scan = Scan {
         bytes: json,
@@ -145,6 +155,7 @@ mod tests {
             "data": {"a": "1", "a": "2"}, "zeta": 3}"#;
         let mut complaints: Vec<String> = [
             "duplicate field \"data.a\"",
+            "duplicate field \"zeta\"",
             "unknown field \"alpha\"",
             "unknown field \"metadata.alpha[1].q\"",
             "unknown field \"metadata.zeb\"",

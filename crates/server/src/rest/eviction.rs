@@ -200,7 +200,7 @@ async fn spend_budget(call: &Call, pod: &Doc, dry_run: bool) -> Result<Allowance
         return Ok(Allowance::Granted);
     };
     if found.next().is_some() {
-        return Err(Status::internal(
+        return Err(Status::plain(
             "This pod has more than one PodDisruptionBudget, which the eviction subresource does \
              not support.",
         ));
