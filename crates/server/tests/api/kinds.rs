@@ -247,7 +247,6 @@ async fn every_stored_kind_can_be_created_listed_and_deleted() {
         "/apis/storage.k8s.io/v1/csinodes",
         "/apis/resource.k8s.io/v1/deviceclasses",
         "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
-        "/apis/node.k8s.io/v1/runtimeclasses",
     ];
     for path in kinds {
         let created = api

@@ -231,7 +231,7 @@ async fn numbers_without_bounds_are_bounded() {
         .await
         .refused(400, "BadRequest");
     api.post(PODS, &pod("p")).await.expect(201);
-    let binding = doc!({ "target": { "name": "n" } });
+    let binding = doc!({ "metadata": { "name": "p" }, "target": { "name": "n" } });
     api.post(&format!("{PODS}/p/binding"), &binding)
         .await
         .expect(201);
