@@ -92,7 +92,6 @@ impl Server {
                 Err(Status::internal("the request handler failed"))
             })
             .unwrap_or_else(|status| respond::status(&status));
-        response = respond::refusal_in(response, accepted);
         let took = self.0.env.elapsed().saturating_sub(before);
         let code = response.status().as_u16();
         if labels.is_sized() {
@@ -100,6 +99,7 @@ impl Server {
         }
         self.0.metrics.answered(labels, code, took);
         audit.completed(&mut response);
+        let mut response = respond::refusal_in(response, accepted);
         let headers = response.headers_mut();
         if let Some(id) = id {
             headers.insert("audit-id", id);

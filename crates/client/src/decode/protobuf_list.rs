@@ -253,7 +253,7 @@ mod tests {
     }
 
     fn decode(body: &[u8], cut: usize, limit: usize) -> Result<(Vec<Doc>, ListHead), DecodeError> {
-        let mut decoder = ProtobufListDecoder::with_limit(Prune::default(), limit);
+        let mut decoder = ProtobufListDecoder::with_limit(Prune::nothing(), limit);
         let mut items = Vec::new();
         for chunk in body.chunks(cut) {
             decoder.push(&Bytes::copy_from_slice(chunk));

@@ -4,11 +4,12 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
-use windlass_atlas::{ProtobufEncoder, decode_protobuf};
+use windlass_atlas::{Atlas, ObjectEncoder, ProtobufEncoder, decode_protobuf};
 use windlass_client::{
-    DynamicClient, Encoding, Patch, RestClient, RestOptions, WatchOptions, WriteOptions,
+    DynamicClient, Encoding, ListOptions, Patch, RestClient, RestOptions, WatchOptions,
+    WriteOptions,
 };
-use windlass_core::{Doc, Gvr, doc};
+use windlass_core::{Doc, Gvk, Gvr, doc};
 
 use crate::script::plain;
 
@@ -169,6 +170,49 @@ async fn a_watch_with_fields_that_are_not_known_goes_on_in_json() {
     let both = format!("{PROTOBUF},{JSON}");
     let accepted: Vec<&str> = seen.iter().map(|it| it.1.as_str()).collect();
     assert_eq!(accepted, [both.as_str(), JSON, both.as_str()]);
+}
+
+#[tokio::test]
+async fn a_list_is_read_in_protobuf() {
+    let of = Atlas::kind(&Gvk::constant("", "v1", "Pod")).unwrap();
+    let (mut encoder, mut items, mut body) = (ObjectEncoder::new(), Vec::new(), Vec::new());
+    encoder.write_item(of, &pod(), &mut items).unwrap();
+    let metadata = doc!({ "resourceVersion": "9" });
+    let kind = ("v1", "PodList");
+    encoder
+        .write_list_start(kind, &metadata, items.len(), &mut body)
+        .unwrap();
+    body.extend_from_slice(&items);
+    ObjectEncoder::write_list_end(&mut body);
+    let (rest, seen) = client(200, PROTOBUF, body);
+    let list = rest.list(&PODS, None, &ListOptions::default()).await;
+    let list = list.unwrap().collect().await.unwrap();
+    assert_eq!(list.head.resource_version(), "9");
+    let [read] = &list.items[..] else {
+        panic!("one pod: {:?}", list.items);
+    };
+    assert_eq!(read.str_at("/metadata/name"), "a");
+    assert_eq!(read.at("/spec"), pod().at("/spec"));
+    assert_eq!(read.at("/kind"), "Pod");
+    assert_eq!(seen.lock().unwrap()[0].1, format!("{PROTOBUF},{JSON}"));
+}
+
+#[tokio::test]
+async fn a_list_with_fields_that_are_not_known_is_read_in_json_the_next_time() {
+    // A list of one pod that has a field 99.
+    let body = b"k8s\0\x0a\x0d\x0a\x02v1\x12\x07PodList\x12\x05\x12\x03\x9a\x06\x00";
+    let (rest, seen) = client(200, PROTOBUF, body.to_vec());
+    let options = ListOptions::default();
+    let list = rest.list(&PODS, None, &options).await.unwrap();
+    let ended = list.collect().await.unwrap_err();
+    assert!(
+        ended.to_string().contains("field 99 is not known"),
+        "{ended}"
+    );
+    drop(rest.list(&PODS, None, &options).await);
+    let seen = seen.lock().unwrap();
+    let accepted: Vec<&str> = seen.iter().map(|it| it.1.as_str()).collect();
+    assert_eq!(accepted, [format!("{PROTOBUF},{JSON}").as_str(), JSON]);
 }
 
 #[test]

@@ -44,6 +44,7 @@ cases![
     an_unauthenticated_request_is_refused_in_protobuf,
     an_invalid_object_is_refused_in_protobuf,
     a_watch_is_sent_in_protobuf,
+    a_list_and_a_watch_in_protobuf_follow_what_json_shows,
     a_watch_of_a_stream_is_sent_in_protobuf,
     a_watch_of_metadata_is_sent_in_protobuf,
     a_watch_ends_its_initial_events_in_protobuf,
@@ -465,6 +466,39 @@ async fn a_watch_is_sent_in_protobuf(t: &Scope) {
     watch.expect("DELETED", "a").await;
     let other = t.made("configmaps", &config_map("b")).await;
     assert_eq!(watch.expect("ADDED", "b").await, other);
+}
+
+/// What an informer does: a list, and a watch from there on, through updates and deletions.
+async fn a_list_and_a_watch_in_protobuf_follow_what_json_shows(t: &Scope) {
+    for name in ["a", "b"] {
+        t.made("deployments", &deployment(name)).await;
+    }
+    let protobuf = accepting(t, PROTOBUF);
+    let list = protobuf.get("deployments").await.is_protobuf(200);
+    let in_json = t.get("deployments").await.is(200);
+    assert_eq!(list.at("/items"), in_json.at("/items"));
+    let query = format!(
+        "resourceVersion={}&allowWatchBookmarks=true",
+        list.str_at("/metadata/resourceVersion")
+    );
+    let mut watch = protobuf.watch("deployments", &query).await;
+    let mut shown = t.watch("deployments", &query).await;
+    let patch = doc!({ "spec": { "replicas": 3 } });
+    t.merge("deployments/a", &patch).await.is(200);
+    let status = doc!({ "status": { "observedGeneration": 2, "replicas": 3 } });
+    t.merge("deployments/a/status", &status).await.is(200);
+    let options = doc!({ "propagationPolicy": "Background" });
+    t.delete_with("deployments/b", &options).await.is(200);
+    t.made("deployments", &deployment("c")).await;
+    for (sort, name) in [
+        ("MODIFIED", "a"),
+        ("MODIFIED", "a"),
+        ("DELETED", "b"),
+        ("ADDED", "c"),
+    ] {
+        let seen = watch.expect(sort, name).await;
+        assert_eq!(seen, shown.expect(sort, name).await);
+    }
 }
 
 async fn a_watch_of_a_stream_is_sent_in_protobuf(t: &Scope) {
