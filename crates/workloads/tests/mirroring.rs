@@ -270,7 +270,7 @@ fn succeeded(outcome: Result<Explored, Failure>) {
 #[test]
 fn mirroring_survives_a_crash_at_every_call() {
     let simulation = Simulation::new("mirroring").on_change(never_too_many);
-    succeeded(simulation.crash_at_every_call(&mirror));
+    succeeded(simulation.crash_at_every_call(mirror));
 }
 
 #[test]
@@ -286,11 +286,11 @@ fn mirroring_survives_every_fault_at_every_call() {
         Fault::Delay(Duration::from_secs(40)),
     ];
     let is_work = |call: &Call| !call.is_watch && !call.path.contains("/events");
-    succeeded(patient.fault_at_every_call(is_work, &faults, &mirror));
+    succeeded(patient.fault_at_every_call(is_work, &faults, mirror));
     let watches = [
         Fault::Cut(0),
         Fault::Cut(1),
         Fault::Lag(Duration::from_secs(400)),
     ];
-    succeeded(patient.fault_at_every_call(|call| call.is_watch, &watches, &mirror));
+    succeeded(patient.fault_at_every_call(|call| call.is_watch, &watches, mirror));
 }

@@ -156,9 +156,9 @@ mod tests {
 
     use super::*;
 
-    fn verdict(spec: Doc, node: Doc) -> (bool, bool) {
+    fn verdict(spec: Doc, node: &Doc) -> (bool, bool) {
         let set = doc!({ "spec": { "template": { "spec": spec } } });
-        let verdict = Placement::of(&set).eligibility(&node);
+        let verdict = Placement::of(&set).eligibility(node);
         (verdict.should_run, verdict.should_continue)
     }
 
@@ -168,10 +168,16 @@ mod tests {
 
     #[test]
     fn taints_keep_pods_away_unless_they_are_tolerated() {
-        assert_eq!(verdict(doc!({}), tainted("x", "NoSchedule")), (false, true));
-        assert_eq!(verdict(doc!({}), tainted("x", "NoExecute")), (false, false));
         assert_eq!(
-            verdict(doc!({}), tainted("x", "PreferNoSchedule")),
+            verdict(doc!({}), &tainted("x", "NoSchedule")),
+            (false, true)
+        );
+        assert_eq!(
+            verdict(doc!({}), &tainted("x", "NoExecute")),
+            (false, false)
+        );
+        assert_eq!(
+            verdict(doc!({}), &tainted("x", "PreferNoSchedule")),
             (true, true)
         );
         for key in [
@@ -181,26 +187,29 @@ mod tests {
             "unschedulable",
         ] {
             let node = tainted(&format!("node.kubernetes.io/{key}"), "NoSchedule");
-            assert_eq!(verdict(doc!({}), node), (true, true), "{key}");
+            assert_eq!(verdict(doc!({}), &node), (true, true), "{key}");
         }
         for key in ["not-ready", "unreachable"] {
             let node = tainted(&format!("node.kubernetes.io/{key}"), "NoExecute");
-            assert_eq!(verdict(doc!({}), node), (true, true), "{key}");
+            assert_eq!(verdict(doc!({}), &node), (true, true), "{key}");
         }
         let network = || tainted("node.kubernetes.io/network-unavailable", "NoSchedule");
-        assert_eq!(verdict(doc!({}), network()), (false, true));
+        assert_eq!(verdict(doc!({}), &network()), (false, true));
         assert_eq!(
-            verdict(doc!({ "hostNetwork": true }), network()),
+            verdict(doc!({ "hostNetwork": true }), &network()),
             (true, true)
         );
         let everything = doc!({ "tolerations": [{ "operator": "Exists" }] });
-        assert_eq!(verdict(everything, tainted("x", "NoExecute")), (true, true));
+        assert_eq!(
+            verdict(everything, &tainted("x", "NoExecute")),
+            (true, true)
+        );
     }
 
     #[test]
     fn names_labels_and_affinity_choose_nodes() {
         let node = || doc!({ "metadata": { "name": "n", "labels": { "zone": "a" } } });
-        let run = |spec: Doc| verdict(spec, node()).0;
+        let run = |spec: Doc| verdict(spec, &node()).0;
         assert!(run(doc!({ "nodeName": "n" })) && !run(doc!({ "nodeName": "m" })));
         assert!(run(doc!({ "nodeSelector": { "zone": "a" } })));
         assert!(!run(doc!({ "nodeSelector": { "zone": "b" } })));
