@@ -150,7 +150,7 @@ impl Plugin for VolumeBinding {
         let Some(claims) = PodClaims::of(&self.0, pod)? else {
             return Ok(None);
         };
-        let cycle = Cycle::new(self.0.clone(), pod, claims);
+        let cycle = Cycle::new(self.0.clone(), claims);
         Ok(Some(Box::new(cycle)))
     }
 

@@ -46,7 +46,7 @@ pub(super) struct Cycle {
 }
 
 impl Cycle {
-    pub(super) fn new(shared: Arc<Shared>, _pod: &Doc, claims: PodClaims) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, claims: PodClaims) -> Self {
         Self {
             shared,
             claims,

@@ -631,43 +631,6 @@ async fn stopped_node_falls_silent_until_it_is_started_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn restarted_agent_knows_the_state_of_every_container() {
-    let spec = doc!({
-        "initContainers": [
-            { "name": "setup", "image": "i" },
-            { "name": "side", "image": "s", "restartPolicy": "Always" },
-        ],
-        "containers": [{ "name": "web", "image": "a" }, { "name": "bad", "image": "b" }],
-    });
-    let cluster = Cluster::start().await;
-    let agent = || {
-        cluster.run_with("nodes", |manager| {
-            node::add_to(manager, &Options::default())
-        })
-    };
-    let first = agent();
-    let crash = [("windlass.dev/crash.bad", "true")];
-    cluster.create_doc(&pod(&crash, &spec)).await;
-    let loops = |pod: &Doc| {
-        let bad = pod.at("/status/containerStatuses/1");
-        *bad.at("/restartCount") == 1 && !bad.at("/state/waiting").is_null()
-    };
-    let before = until(&cluster, loops).await;
-    first.abort();
-    cluster.pass(Duration::from_secs(1)).await;
-    agent();
-    let again = |pod: &Doc| *pod.at("/status/containerStatuses/1/restartCount") == 2;
-    let after = until(&cluster, again).await;
-    for at in [
-        "/status/initContainerStatuses/0",
-        "/status/initContainerStatuses/1/state",
-    ] {
-        assert_eq!(before.at(at), after.at(at), "{at}");
-    }
-    assert_eq!(main(&before).at("/state"), main(&after).at("/state"));
-}
-
-#[tokio::test(start_paused = true)]
 async fn idle_nodes_write_leases_and_little_else() {
     let cluster = cluster().await;
     let revision = async |name: &str| {
