@@ -178,18 +178,15 @@ fn judge(sources: &Path, assets: &Path, package: &str) -> anyhow::Result<Verdict
     let started = Instant::now();
     let output = Command::new("go")
         .current_dir(sources)
-        .args([
-            "test",
-            "-count=1",
-            "-timeout=20m",
-            &format!("./pkg/{package}/..."),
-        ])
-        .args(["-ginkgo.v", "-ginkgo.no-color"])
+        // Without `-v` the summaries of suites that pass are not shown.
+        .args(["test", "-v", "-count=1", "-timeout=20m"])
+        .arg(format!("./pkg/{package}/..."))
+        .env("GINKGO_NO_COLOR", "true")
         .env("KUBEBUILDER_ASSETS", assets)
         .env_remove("USE_EXISTING_CLUSTER")
         .output()
         .context("cannot run go")?;
-    let text = String::from_utf8_lossy(&output.stdout);
+    let text = plain(&String::from_utf8_lossy(&output.stdout));
     fs::write(sources.join("judge.log"), text.as_bytes())?;
     let mut failed: Vec<String> = text
         .lines()
@@ -203,6 +200,15 @@ fn judge(sources: &Path, assets: &Path, package: &str) -> anyhow::Result<Verdict
         failed,
         is_ok: output.status.success(),
         took: started.elapsed(),
+    })
+}
+
+/// A text without the sequences that colour it on a terminal.
+fn plain(text: &str) -> String {
+    let mut parts = text.split("\x1b[");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |plain, part| {
+        plain + part.split_once('m').map_or(part, |(_, rest)| rest)
     })
 }
 
