@@ -27,6 +27,7 @@ pub struct Position {
 
 impl Position {
     /// The positions of a run, in the order of the first occurrence.
+    #[must_use]
     pub fn all<'a>(seen: impl IntoIterator<Item = &'a SeenRequest>) -> Vec<Self> {
         let mut counts = BTreeMap::new();
         seen.into_iter()
