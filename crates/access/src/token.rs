@@ -199,6 +199,7 @@ impl Signer {
 
     /// A signed token with any claims. Those of a token in a Secret are good as long as the Secret
     /// holds it; others are not accepted without an end.
+    #[must_use]
     pub fn sign_payload(&self, payload: &Doc) -> Option<String> {
         let key = &self.shared.key;
         let header = doc!({ "alg": (key.algorithm()), "kid": (key.public().id()) });

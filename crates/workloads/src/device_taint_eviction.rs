@@ -174,7 +174,8 @@ fn is_relevant(change: &Change<'_>) -> bool {
 /// The pods for which a claim is reserved.
 fn pods_of(claim: &Obj) -> Vec<Key> {
     let users = claim.doc().at("/status/reservedFor").items().iter();
-    let pods = users.filter(|it| it.str_at("/resource") == "pods" && it.str_at("/apiGroup") == "");
+    let pods =
+        users.filter(|it| it.str_at("/resource") == "pods" && it.str_at("/apiGroup").is_empty());
     pods.map(|it| Key::new(claim.namespace(), it.str_at("/name")))
         .collect()
 }

@@ -82,7 +82,7 @@ fn permissions(object: &Doc) -> Result<Vec<Permission>> {
 
 async fn is_allowed(cx: &Context, object: &Doc, permission: &Permission) -> Result<bool> {
     let spec = object.at("/spec");
-    let mut review = doc!({
+    let mut asked = doc!({
         "user": (spec.str_at("/username")), "uid": (spec.str_at("/uid")),
         "groups": (spec.at("/groups").items().to_vec()),
         "resourceAttributes": {
@@ -91,10 +91,10 @@ async fn is_allowed(cx: &Context, object: &Doc, permission: &Permission) -> Resu
         },
     });
     if let Some(extra) = spec.get("extra") {
-        review = review.with("/extra", extra.clone())?;
+        asked = asked.with("/extra", extra.clone())?;
     }
     let review = doc!({
-        "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": review,
+        "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": asked,
     });
     let api = DynamicClient::new(cx.client().clone()).resource(REVIEWS);
     let answer = api.create(&review, &WriteOptions::default()).await?;

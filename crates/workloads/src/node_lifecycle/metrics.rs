@@ -53,36 +53,36 @@ impl Metrics {
     }
 
     fn register(&self, registry: &mut Registry) {
-        let series = &self.0;
+        let all = &self.0;
         registry.register(
             "node_collector_zone_health",
             "Gauge measuring percentage of healthy nodes per zone",
-            series.health.clone(),
+            all.health.clone(),
         );
         registry.register(
             "node_collector_zone_size",
             "Gauge measuring number of registered Nodes per zones",
-            series.size.clone(),
+            all.size.clone(),
         );
         registry.register(
             "node_collector_unhealthy_nodes_in_zone",
             "Gauge measuring number of not Ready Nodes per zones",
-            series.unhealthy.clone(),
+            all.unhealthy.clone(),
         );
         registry.register(
             "node_collector_evictions",
             "Number of Node evictions that happened since current instance of NodeController started",
-            series.evictions.clone(),
+            all.evictions.clone(),
         );
         registry.register(
             "node_collector_update_all_nodes_health_duration_seconds",
             "Duration in seconds for NodeController to update the health of all nodes",
-            series.all_nodes.clone(),
+            all.all_nodes.clone(),
         );
         registry.register(
             "node_collector_update_node_health_duration_seconds",
             "Duration in seconds for NodeController to update the health of a single node",
-            series.one_node.clone(),
+            all.one_node.clone(),
         );
     }
 

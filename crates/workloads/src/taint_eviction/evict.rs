@@ -1,12 +1,15 @@
 //! The eviction of one pod.
 
 use windlass_cache::Obj;
-use windlass_client::{DeleteOptions, Patch, WriteOptions};
-use windlass_core::{Doc, Key, doc};
+use windlass_client::{DeleteOptions, DynamicApi, Error, Patch, WriteOptions};
+use windlass_core::{Doc, Key, condition, doc};
 use windlass_runtime::{Context, EventType, Result};
 
 use super::NAME;
 use crate::{owned::core_kind, pods::condition_patch};
+
+/// The reason in the condition of a pod that is evicted.
+const REASON: &str = "DeletionByTaintManager";
 
 /// Tells of an eviction. The event names the pod without its UID, as upstream's does.
 pub(super) fn tell(cx: &Context, key: &Key, what: &str) {
@@ -31,11 +34,8 @@ pub(super) async fn evict(cx: &Context, pod: &Obj) -> Result<bool> {
     if live.meta().uid() != pod.uid() {
         return Ok(false);
     }
-    let patch = Patch::Strategic(disrupted(&live, &cx.env().now().to_string()));
-    let options = WriteOptions::manager(NAME);
-    let patched = api.patch_status(pod.name(), &patch, &options).await;
-    let deleted = match patched {
-        Ok(_) => {
+    let deleted = match mark(&api, &live, &cx.env().now().to_string()).await {
+        Ok(()) => {
             let options = DeleteOptions::uid(pod.uid().as_str());
             api.delete(pod.name(), &options).await.map(drop)
         }
@@ -48,11 +48,20 @@ pub(super) async fn evict(cx: &Context, pod: &Obj) -> Result<bool> {
     }
 }
 
-fn disrupted(pod: &Doc, now: &str) -> Doc {
+/// Says in the status that the pod is disrupted, and why, unless it does already.
+async fn mark(api: &DynamicApi, pod: &Doc, now: &str) -> Result<(), Error> {
+    let target = condition(pod, "DisruptionTarget");
+    if target.is_some_and(|it| it.is_true() && it.reason == REASON) {
+        return Ok(());
+    }
     let condition = doc!({
-        "type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager",
+        "type": "DisruptionTarget", "status": "True", "reason": REASON,
         "message": "Taint manager: deleting due to NoExecute taint",
         "lastTransitionTime": now, "observedGeneration": (pod.meta().generation()),
     });
-    condition_patch(pod, &condition)
+    let patch = Patch::Strategic(condition_patch(pod, &condition));
+    let options = WriteOptions::manager(NAME).metadata_only();
+    api.patch_status(pod.meta().name(), &patch, &options)
+        .await
+        .map(drop)
 }

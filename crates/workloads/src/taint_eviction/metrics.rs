@@ -14,32 +14,41 @@ const BUCKETS: [f64; 12] = [
 
 /// The metrics. Clones count together.
 #[derive(Clone)]
-pub(super) struct Metrics(Arc<(Counter, Histogram)>);
+pub(super) struct Metrics(Arc<Series>);
+
+struct Series {
+    deletions: Counter,
+    latency: Histogram,
+}
 
 impl Default for Metrics {
     fn default() -> Self {
-        Self(Arc::new((Counter::default(), Histogram::new(BUCKETS))))
+        Self(Arc::new(Series {
+            deletions: Counter::default(),
+            latency: Histogram::new(BUCKETS),
+        }))
     }
 }
 
 impl Metrics {
     pub(super) fn register(&self, registry: &mut Registry) {
+        let all = &self.0;
         registry.register(
             "taint_eviction_controller_pod_deletions",
             "Total number of Pods deleted by TaintEvictionController since its start",
-            self.0.0.clone(),
+            all.deletions.clone(),
         );
         registry.register(
             "taint_eviction_controller_pod_deletion_duration_seconds",
             "Latency, in seconds, between the time when a taint effect has been activated for the Pod and its deletion via TaintEvictionController",
-            self.0.1.clone(),
+            all.latency.clone(),
         );
     }
 
     /// Counts a pod that was deleted so long after its time was over.
     pub(super) fn deleted(&self, late: Duration) {
-        self.0.0.inc();
-        self.0.1.observe(late.as_secs_f64());
+        self.0.deletions.inc();
+        self.0.latency.observe(late.as_secs_f64());
     }
 }
 

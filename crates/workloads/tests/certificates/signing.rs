@@ -142,8 +142,7 @@ async fn a_request_that_was_denied_gets_nothing() {
 /// K9
 #[tokio::test(start_paused = true)]
 async fn no_certificate_outlives_the_authority() {
-    let authority = authority(30);
-    let world = World::with_authority(authority.clone()).await;
+    let world = World::with_authority(authority(30)).await;
     let asked = request("jane", &["team"], &[]);
     world.ask(CLIENT, &["client auth"], &asked).await;
     world.decide("Approved").await;

@@ -60,7 +60,7 @@ async fn until_bound(stage: &Stage, cluster: &Cluster, name: &str) {
 async fn binding(stage: Stage) -> Vec<Doc> {
     let cluster = cluster(&stage).await;
     let fields = doc!({ "provisioner": (pretend_provisioner::PROVISIONER_NAME) });
-    cluster.create_doc(&class("new", fields)).await;
+    cluster.create_doc(&class("new", &fields)).await;
     cluster.create_doc(&volume("a", "10Gi", doc!({}))).await;
     cluster.create_doc(&claim("found", doc!({}))).await;
     let new = doc!({ "storageClassName": "new" });

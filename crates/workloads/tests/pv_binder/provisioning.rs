@@ -21,7 +21,7 @@ fn delayed(name: &str, provisioner: &str) -> Doc {
     let fields = doc!({
         "provisioner": provisioner, "volumeBindingMode": "WaitForFirstConsumer"
     });
-    class(name, fields)
+    class(name, &fields)
 }
 
 /// A claim that asks for nothing in particular gets a volume of the default class, and the volume
@@ -65,7 +65,7 @@ async fn a_default_class_that_comes_later_is_given_to_claims_that_wait() {
     let fields = doc!({
         "provisioner": PROVISIONER_NAME, "metadata": { "annotations": { DEFAULT: "true" } }
     });
-    world.create(&class("late", fields)).await;
+    world.create(&class("late", &fields)).await;
     world.bound("data").await;
     let bound = world.claim("data").await;
     assert_eq!(bound.str_at("/spec/storageClassName"), "late");
@@ -79,11 +79,11 @@ async fn the_newest_default_class_wins() {
     let world = World::new().await;
     for name in ["b", "a"] {
         let fields = doc!({ "metadata": { "annotations": { DEFAULT: "true" } } });
-        world.create(&class(name, fields)).await;
+        world.create(&class(name, &fields)).await;
         world.pass(5).await;
     }
     let fields = doc!({ "metadata": { "annotations": { DEFAULT: "false" } } });
-    world.create(&class("c", fields)).await;
+    world.create(&class("c", &fields)).await;
     world.create(&claim("data", without_class())).await;
     world.pass(5).await;
     let found = world.claim("data").await;
@@ -93,7 +93,7 @@ async fn the_newest_default_class_wins() {
 #[tokio::test(start_paused = true)]
 async fn a_claim_says_who_is_to_make_its_volume() {
     let world = World::new().await;
-    world.create(&class("disk", doc!({}))).await;
+    world.create(&class("disk", &doc!({}))).await;
     world.create(&claim("data", of_class("disk"))).await;
     world.pass(5).await;
     let found = world.claim("data").await;
@@ -115,7 +115,7 @@ async fn a_claim_says_who_is_to_make_its_volume() {
 async fn a_class_without_a_provisioner_makes_nothing() {
     let world = World::new().await;
     let fields = doc!({ "provisioner": "kubernetes.io/no-provisioner" });
-    world.create(&class("local", fields)).await;
+    world.create(&class("local", &fields)).await;
     world.create(&claim("data", of_class("local"))).await;
     world.create(&claim("lost", of_class("unknown"))).await;
     world.pass(5).await;

@@ -121,10 +121,10 @@ pub(crate) fn volume(name: &str, size: &str, spec: Doc) -> Doc {
     merge_patch(&base, &doc!({ "spec": spec }))
 }
 
-pub(crate) fn class(name: &str, fields: Doc) -> Doc {
+pub(crate) fn class(name: &str, fields: &Doc) -> Doc {
     let base = doc!({
         "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": { "name": name },
         "provisioner": "example.com/disk"
     });
-    merge_patch(&base, &fields)
+    merge_patch(&base, fields)
 }

@@ -96,20 +96,20 @@ impl Scene {
 scripts! {
     min_available |scene| {
         let set = scene.owner("ReplicaSet", 3).await;
-        scene.budget(doc!({ "minAvailable": 2 })).await;
         scene.web_pods(Some(&set), 3).await;
+        scene.budget(doc!({ "minAvailable": 2 })).await;
         scene.until_counts([3, 2, 3, 1]).await;
     }
     max_unavailable_in_percent |scene| {
         let set = scene.owner("ReplicaSet", 7).await;
-        scene.budget(doc!({ "maxUnavailable": "30%" })).await;
         scene.web_pods(Some(&set), 5).await;
+        scene.budget(doc!({ "maxUnavailable": "30%" })).await;
         scene.until_counts([5, 4, 7, 1]).await;
     }
     min_available_in_percent |scene| {
         let set = scene.owner("ReplicaSet", 5).await;
-        scene.budget(doc!({ "minAvailable": "50%" })).await;
         scene.web_pods(Some(&set), 5).await;
+        scene.budget(doc!({ "minAvailable": "50%" })).await;
         scene.until_counts([5, 3, 5, 2]).await;
     }
     without_pods |scene| {
@@ -117,8 +117,8 @@ scripts! {
         scene.until_counts([0, 0, 0, 0]).await;
     }
     bare_pods |scene| {
-        scene.budget(doc!({ "minAvailable": 1 })).await;
         scene.web_pods(None, 2).await;
+        scene.budget(doc!({ "minAvailable": 1 })).await;
         scene.until_counts([2, 1, 2, 1]).await;
     }
     bare_pods_with_a_share |scene| {
@@ -142,8 +142,8 @@ scripts! {
     }
     unready_and_deleted_pods |scene| {
         let set = scene.owner("ReplicaSet", 3).await;
-        scene.budget(doc!({ "minAvailable": 1 })).await;
         let pods = scene.web_pods(Some(&set), 3).await;
+        scene.budget(doc!({ "minAvailable": 1 })).await;
         scene.until_counts([3, 1, 3, 2]).await;
         scene.ready(&pods[0], "False").await;
         scene.until_counts([2, 1, 3, 1]).await;
@@ -152,16 +152,16 @@ scripts! {
     }
     an_eviction |scene| {
         let set = scene.owner("ReplicaSet", 3).await;
-        scene.budget(doc!({ "minAvailable": 2 })).await;
         let pods = scene.web_pods(Some(&set), 3).await;
+        scene.budget(doc!({ "minAvailable": 2 })).await;
         scene.until_counts([3, 2, 3, 1]).await;
         scene.evict(&pods[0]).await;
         scene.until_counts([2, 2, 3, 0]).await;
     }
     an_edited_budget |scene| {
         let set = scene.owner("ReplicaSet", 3).await;
-        let budget = scene.budget(doc!({ "minAvailable": 2 })).await;
         scene.web_pods(Some(&set), 3).await;
+        let budget = scene.budget(doc!({ "minAvailable": 2 })).await;
         scene.until_counts([3, 2, 3, 1]).await;
         let edit = doc!({ "spec": { "minAvailable": null, "maxUnavailable": 0 } });
         scene.cluster.patch(&budget, edit).await;

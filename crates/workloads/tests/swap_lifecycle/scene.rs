@@ -149,6 +149,7 @@ impl Scene {
     async fn picture(&self, picture: &Picture) -> String {
         let ignored: Vec<String> = picture.ignored.iter().map(|it| (*it).to_owned()).collect();
         let objects = self.objects(picture).await;
+        let objects: Vec<Doc> = objects.iter().map(with_sorted_taints).collect();
         let objects = normalized(&objects, &ignored);
         let mut lines: Vec<String> = objects.iter().map(Doc::to_json_pretty).collect();
         let mut events = self.cluster.list_docs(&EVENTS, &self.name, "").await;
@@ -177,6 +178,21 @@ impl Scene {
         lines.extend(events);
         lines.join("\n")
     }
+}
+
+/// A node whose taints are in one order: two controllers add them at the same time.
+fn with_sorted_taints(object: &Doc) -> Doc {
+    let mut taints = object.at("/spec/taints").items().to_vec();
+    if taints.is_empty() {
+        return object.clone();
+    }
+    taints.sort_by_key(|it| {
+        (
+            it.str_at("/key").to_owned(),
+            it.str_at("/effect").to_owned(),
+        )
+    });
+    object.with("/spec/taints", taints).unwrap()
 }
 
 /// What every script ends in.

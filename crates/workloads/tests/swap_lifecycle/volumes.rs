@@ -143,7 +143,8 @@ async fn volumes_end_alike_with_their_controller_and_with_ours() {
         namespaced: vec![CLAIMS],
         cluster: vec![VOLUMES],
         // The protection of volumes and claims is another controller's.
-        ignored: &["finalizers", "generation"],
+        // The UID of a claim that is gone means nothing.
+        ignored: &["finalizers", "generation", "uid"],
     };
     end_alike(SCRIPTS, picture, &[pv_binder::NAME], |manager| {
         pv_binder::add_to(manager, &pv_binder::Options::default());
