@@ -309,8 +309,11 @@ async fn pretend_nodes_and_their_pods_have_resource_metrics() {
     });
     assert_eq!(used.count(), 1);
     let without = Cluster::start().await;
-    let groups = without.client().get_doc("/apis").await;
-    assert!(!groups.unwrap().to_string().contains("metrics.k8s.io"));
+    let groups = DiscoveryClient::new(without.client().clone())
+        .discovery()
+        .await
+        .unwrap();
+    assert!(!format!("{groups:?}").contains("metrics.k8s.io"));
 }
 
 /// Applies a map that is owned by a map in another namespace.

@@ -15,14 +15,16 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use triomphe::ThinArc;
 
-/// Shards per table: enough for the threads of one process, cheap to count through.
-const SHARDS: usize = 64;
+/// Shards per table. A thread that reads a large body spends much of its time inside of shards, and
+/// may lose its processor there for milliseconds. Among so many shards a small document, of about a
+/// hundred nodes, rarely needs the one that is held.
+const SHARDS: usize = 4096;
 
 /// A shard with fewer slots than this is never shrunk.
-const SHRINK_FLOOR: usize = 64;
+const SHRINK_FLOOR: usize = 16;
 
 /// The seed of all node hashes. It differs from run to run so that nobody can prepare colliding
 /// documents; no observable order depends on it.
@@ -67,9 +69,9 @@ fn spread(hash: u32) -> u64 {
 /// One sort of node: its header beside the items, and its table.
 pub(super) trait Sort: Sized + 'static {
     /// The part of the header besides the count and the hash.
-    type Extra: Send + Sync;
+    type Extra: Send + Sync + PartialEq;
     /// The items of the slice.
-    type Item: Send + Sync;
+    type Item: Send + Sync + PartialEq;
     /// The bytes that the extra holds outside of the node.
     fn extra_bytes(_: &Self::Extra) -> usize {
         0
@@ -96,8 +98,8 @@ pub(super) struct Node<S: Sort>(Cell<S>);
 impl<S: Sort> Node<S> {
     /// The node with this content: the one that is alive, or a new one.
     ///
-    /// `is_same` tells whether a node with the same hash has the content; `items` yields it if
-    /// there is none. `items` must not intern anything: the lock of a shard is held.
+    /// `is_same` tells whether a node with the same hash has the content; `content` yields it if
+    /// there is none.
     pub(super) fn intern<I>(
         hash: u64,
         is_same: impl Fn(&S::Extra, &[S::Item]) -> bool,
@@ -116,16 +118,11 @@ impl<S: Sort> Node<S> {
     pub(super) fn find(
         hash: u64,
         is_same: impl Fn(&S::Extra, &[S::Item]) -> bool,
-    ) -> Result<Self, Vacancy<S>> {
+    ) -> Result<Self, Vacancy> {
         let hash = shorten(hash);
         let shard = S::table().shard(hash).lock();
-        let found = shard.cells.find(spread(hash), |cell| {
-            cell.header.header.hash == hash && is_same(&cell.header.header.extra, &cell.slice)
-        });
-        match found.map(Self::another) {
-            Some(node) => Ok(node),
-            None => Err(Vacancy { shard, hash }),
-        }
+        let found = shard.find(hash, is_same).map(Self::another);
+        found.ok_or(Vacancy { hash })
     }
 
     /// One more user of a node.
@@ -172,46 +169,58 @@ impl<S: Sort> Node<S> {
     }
 }
 
-/// A vacant entry of the interner, for a node that nobody else can add meanwhile. Nothing else must
-/// be interned before it is filled: it holds the lock of its shard.
-pub(super) struct Vacancy<S: Sort> {
-    shard: MutexGuard<'static, Shard<S>>,
+/// The absence of a node. The node is made before its shard is locked, because the content of a
+/// large one takes milliseconds to copy; another thread may add an equal one meanwhile.
+pub(super) struct Vacancy {
     hash: u32,
 }
 
-impl<S: Sort> Vacancy<S> {
-    pub(super) fn fill<I>(self, extra: S::Extra, items: I) -> Node<S>
+impl Vacancy {
+    pub(super) fn fill<S: Sort, I>(self, extra: S::Extra, items: I) -> Node<S>
     where
         I: Iterator<Item = S::Item> + ExactSizeIterator,
     {
-        let header = self.header(extra);
-        self.keep(Cell::<S>::from_header_and_iter(header, items))
+        let header = self.header::<S>(extra);
+        keep(Cell::<S>::from_header_and_iter(header, items))
     }
 
     /// Fills it with a copy.
-    pub(super) fn copy(self, extra: S::Extra, items: &[S::Item]) -> Node<S>
+    pub(super) fn copy<S: Sort>(self, extra: S::Extra, items: &[S::Item]) -> Node<S>
     where
         S::Item: Copy,
     {
-        let header = self.header(extra);
-        self.keep(Cell::<S>::from_header_and_slice(header, items))
+        let header = self.header::<S>(extra);
+        keep(Cell::<S>::from_header_and_slice(header, items))
     }
 
-    fn header(&self, extra: S::Extra) -> Header<S> {
+    fn header<S: Sort>(&self, extra: S::Extra) -> Header<S> {
         Header {
             handles: AtomicU32::new(1),
             hash: self.hash,
             extra,
         }
     }
+}
 
-    fn keep(mut self, cell: Cell<S>) -> Node<S> {
-        self.shard.bytes += bytes_of::<S>(&cell);
-        self.shard
-            .cells
-            .insert_unique(spread(self.hash), cell.clone(), table_hash::<S>);
-        Node(cell)
+/// Adds a node to its table, unless an equal one is there by now.
+fn keep<S: Sort>(cell: Cell<S>) -> Node<S> {
+    let hash = cell.header.header.hash;
+    let mut shard = S::table().shard(hash).lock();
+    let found = shard.find(hash, |extra, items| {
+        *extra == cell.header.header.extra && *items == cell.slice
+    });
+    if let Some(node) = found.map(Node::another) {
+        // The content of the cell goes after the lock: its last users may need other shards.
+        drop(shard);
+        drop(cell);
+        return node;
     }
+    shard.bytes += bytes_of::<S>(&cell);
+    shard
+        .cells
+        .insert_unique(spread(hash), cell.clone(), table_hash::<S>);
+    drop(shard);
+    Node(cell)
 }
 
 impl<S: Sort> Clone for Node<S> {
@@ -313,6 +322,12 @@ impl<S: Sort> Table<S> {
 }
 
 impl<S: Sort> Shard<S> {
+    fn find(&self, hash: u32, is_same: impl Fn(&S::Extra, &[S::Item]) -> bool) -> Option<&Cell<S>> {
+        self.cells.find(spread(hash), |cell| {
+            cell.header.header.hash == hash && is_same(&cell.header.header.extra, &cell.slice)
+        })
+    }
+
     /// Gives memory back after a mass deletion; doubling and quartering keep it amortized.
     fn shrink(&mut self) {
         let capacity = self.cells.capacity();

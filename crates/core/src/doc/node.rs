@@ -283,6 +283,7 @@ impl fmt::Debug for Array {
 
 /// The first bytes of the keys of a shape, in their order. Most keys are found by them alone,
 /// without following a pointer. Empty if the keys are few.
+#[derive(PartialEq)]
 pub(super) struct Prefixes(Box<[u64]>);
 
 impl Prefixes {
@@ -436,7 +437,7 @@ impl Object {
     fn find<'a>(
         shape: &Shape,
         value: impl Fn(usize) -> &'a Doc,
-    ) -> Result<Node<ObjectSort>, Vacancy<ObjectSort>> {
+    ) -> Result<Node<ObjectSort>, Vacancy> {
         let start = mix(OBJECT_START, shape.0.hash());
         let hash =
             (0..shape.keys().len()).fold(start, |hash, at| mix(hash, value(at).hash_value()));

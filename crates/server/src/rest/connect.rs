@@ -80,9 +80,8 @@ fn check_verb(call: &Call, part: &str, verb: Verb) -> Result<(), Status> {
         ("proxy", _) => Ok(()),
         // Whoever may only read must not run anything by a GET.
         (_, Verb::Get | Verb::Create) => {
-            let refuse = |_| {
-                Status::forbidden(&call.resource.group_resource(), &call.path.name, "")
-            };
+            let refuse =
+                |_| Status::forbidden(&call.resource.group_resource(), &call.path.name, "");
             call.check_also(Verb::Create).map_err(refuse)
         }
         _ => Err(Status::method_unknown()),
