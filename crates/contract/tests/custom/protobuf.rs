@@ -16,7 +16,6 @@ cases![
     watch_of_metadata_of_custom_resources_is_sent_in_protobuf,
     watch_of_custom_resources_has_no_protobuf,
     watch_of_custom_resources_is_sent_as_json_where_protobuf_is_preferred,
-    custom_resource_in_protobuf_is_refused,
     custom_resource_of_an_unknown_media_type_is_refused,
     refusal_about_a_custom_resource_is_sent_in_protobuf,
     scale_of_a_custom_resource_has_no_protobuf,
@@ -138,25 +137,6 @@ async fn watch_of_custom_resources_is_sent_as_json_where_protobuf_is_preferred(t
     let accept = "application/vnd.kubernetes.protobuf;stream=watch, application/json";
     let mut watch = accepting(t, accept).watch(&path, "").await;
     assert_eq!(watch.expect("ADDED", "a").await, made);
-}
-
-async fn custom_resource_in_protobuf_is_refused(t: &Scope) {
-    let (path, made) = foo(t).await;
-    let text = |number: u8, text: &str| {
-        let length = u8::try_from(text.len()).expect("a short text");
-        [&[number << 3 | 2, length], text.as_bytes()].concat()
-    };
-    let kind = [text(1, made.str_at("/apiVersion")), text(2, "Foo")].concat();
-    let length = u8::try_from(kind.len()).expect("a short kind");
-    let body = [&b"k8s\0"[..], &[0x0a, length], &kind, &[0x12, 0]].concat();
-    let answer = t
-        .send(t.request(Method::POST, &path).body(PROTOBUF, body))
-        .await;
-    answer.fails(400, "BadRequest").says(
-        "Foo in version \"v1\" cannot be handled as a Foo: object *unstructured.Unstructured does \
-         not implement the protobuf marshalling interface and cannot be encoded to a protobuf \
-         message",
-    );
 }
 
 async fn custom_resource_of_an_unknown_media_type_is_refused(t: &Scope) {
