@@ -18,7 +18,7 @@ enum Step {
     /// Items from one index to before another, every so many.
     Slice(Option<i64>, Option<i64>, usize),
     /// The values of several steps, one after the other.
-    Union(Vec<Step>),
+    Union(Vec<Self>),
     /// The values of a field in everything below.
     Below(String),
     Every,
