@@ -20,6 +20,7 @@ pub(crate) fn check(environment: &Environment, expr: &Expr) -> (Plan, usize, Vec
         unifier: Unifier::default(),
         scope: Vec::new(),
         slots: 0,
+        mixed: 0,
         issues: Vec::new(),
     };
     let mut plan = checker.expr(expr);
@@ -34,6 +35,8 @@ struct Checker<'a> {
     scope: Vec<(String, usize, Type)>,
     /// How many such variables there are in all.
     slots: usize,
+    /// How many calls lie around whose list literals may hold values of any types.
+    mixed: usize,
     issues: Vec<Issue>,
 }
 
@@ -174,6 +177,9 @@ impl Checker<'_> {
         if self.unifier.assign(&so_far, next) {
             let is_dyn = matches!(self.unifier.resolve(next), Type::Dyn);
             return if is_dyn { Type::Dyn } else { so_far };
+        }
+        if self.mixed > 0 {
+            return Type::Dyn;
         }
         let expected = self.unifier.resolve(&so_far);
         let found = self.unifier.resolve(next);

@@ -108,6 +108,7 @@ fn policies_see_the_request_and_the_objects() {
         "object.metadata.namespace == 'a'",
         "object.?status.?ready == optional.none() && object.?spec.replicas == optional.of(5)",
         "optional.none() != null && optional.of(1) != null",
+        "'%s is %d'.format(['a', 1]) == 'a is 1'",
     ] {
         let value = evaluate(POLICY, expression).map(|value| value.as_bool());
         assert_eq!(value, Ok(Some(true)), "{expression}");

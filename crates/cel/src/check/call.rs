@@ -79,11 +79,14 @@ impl Checker<'_> {
     ) -> Plan {
         let is_member = target.is_some();
         let issues = self.issues.len();
+        let is_mixed = known.name == "format";
+        self.mixed += usize::from(is_mixed);
         let plans: Vec<Plan> = target
             .into_iter()
             .chain(args)
             .map(|arg| self.expr(arg))
             .collect();
+        self.mixed -= usize::from(is_mixed);
         let Some((overloads, ty)) = self.overloads(known, is_member, &plans) else {
             if self.issues.len() > issues {
                 // The arguments are broken already; a second finding would only repeat that.

@@ -127,7 +127,7 @@ async fn wrong_expressions_are_refused(t: &Scope) {
         ),
         (
             "timestamp('2026-01-01T00:00:00Z')",
-            "must evaluate to bool but got timestamp",
+            "must evaluate to bool but got google.protobuf.Timestamp",
         ),
         (
             "authorizer",

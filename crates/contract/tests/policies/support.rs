@@ -1,6 +1,6 @@
 //! Policies that count in the namespace of one case, and how to wait until they do.
 
-use windlass_contract::objects::config_map;
+use windlass_contract::objects::secret;
 use windlass_contract::{Edit, Scope};
 use windlass_core::{Doc, doc};
 
@@ -100,20 +100,26 @@ pub(crate) fn validation(expression: &str) -> Doc {
 /// Waits until the server evaluates all validating policies and bindings that were made before. The
 /// real server learns of them a second later, all at once.
 pub(crate) async fn settle(t: &Scope) {
-    let object = config_map("probe-validating");
-    let validations = vec![validation("object.metadata.name != 'probe-validating'")];
-    let probe = validating(t, &format!("probe-{}", probe_number(t).await), validations);
+    let object = secret("probe-validating");
+    let number = probe_number(t).await;
+    let probe = validating(t, &format!("probe-{number}"), vec![validation("false")])
+        .set("/spec/matchConstraints", probed(t, "probe-validating"));
     t.made(POLICIES, &probe).await;
     t.made(BINDINGS, &binding(&probe, &["Deny"])).await;
     loop {
-        let answer = t.create("configmaps?dryRun=All", &object).await;
+        let answer = t.create("secrets?dryRun=All", &object).await;
         if answer.code() == 422 && answer.text().contains(probe.meta().name()) {
             break;
         }
     }
-    t.delete(&format!("{BINDINGS}/{}", probe.meta().name()))
-        .await
-        .is(200);
+    let path = format!("{BINDINGS}/{}", probe.meta().name());
+    t.delete(&path).await.is(200);
+}
+
+/// Constraints for a secret of one name, which no policy of a case is about.
+fn probed(t: &Scope, name: &str) -> Doc {
+    let rule = rule("", "v1", "secrets", &["CREATE"]).set("/resourceNames", doc!([name]));
+    constraints(t, vec![rule])
 }
 
 /// A number that no probe of the namespace has: probes are made one after the other.
@@ -127,24 +133,20 @@ async fn probe_number(t: &Scope) -> usize {
 
 /// The same for mutating policies.
 pub(crate) async fn settle_mutations(t: &Scope) {
-    let object = config_map("probe-mutating");
-    let rules = vec![
-        rule("", "v1", "configmaps", &["CREATE"]).set("/resourceNames", doc!(["probe-mutating"])),
-    ];
+    let object = secret("probe-mutating");
     let patch = "Object{metadata: Object.metadata{labels: {'probed': 'yes'}}}";
     let probe = mutating(t, "probe-mutating", vec![apply_configuration(patch)])
-        .set("/spec/matchConstraints", constraints(t, rules));
+        .set("/spec/matchConstraints", probed(t, "probe-mutating"));
     t.made(MUTATIONS, &probe).await;
     t.made(MUTATION_BINDINGS, &mutation_binding(&probe)).await;
     loop {
-        let answer = t.create("configmaps?dryRun=All", &object).await;
+        let answer = t.create("secrets?dryRun=All", &object).await;
         if answer.code() == 201 && answer.text().contains("probed") {
             break;
         }
     }
-    t.delete(&format!("{MUTATION_BINDINGS}/{}", probe.meta().name()))
-        .await
-        .is(200);
+    let path = format!("{MUTATION_BINDINGS}/{}", probe.meta().name());
+    t.delete(&path).await.is(200);
 }
 
 /// Makes a policy that denies, and waits until it counts.

@@ -275,8 +275,7 @@ async fn policies_annotate_what_they_find() {
         let create = request(Method::POST, path, "application/json", object.to_json());
         api.send(create).await.expect(201);
     }
-    let page = api.get("/metrics").await;
-    let page = String::from_utf8_lossy(&page.body).into_owned();
+    let page = api.get("/metrics").await.expect(200).text;
     for enforcement in ["audit", "warn"] {
         let row = format!(
             "apiserver_validating_admission_policy_check_total{{enforcement_action=\"{enforcement}\",\
