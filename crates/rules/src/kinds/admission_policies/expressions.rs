@@ -249,6 +249,6 @@ fn is_identifier(name: &str) -> bool {
     let is_other = |c: char| is_first(c) || c.is_ascii_digit();
     name.starts_with(is_first)
         && name.chars().all(is_other)
-        // What is no reserved word is not escaped, unless it has two underscores.
-        && !windlass_cel::escape(name).is_some_and(|escaped| escaped == format!("__{name}__"))
+        // Only reserved words are escaped in this way.
+        && windlass_cel::escape(name).is_none_or(|escaped| escaped != format!("__{name}__"))
 }
