@@ -5,10 +5,8 @@
 //! so that it may look at objects which do not outlive the request.
 
 use std::fmt;
-use std::sync::Arc;
 
 use crate::types::Opaque;
-use crate::value::Value;
 
 /// Somebody who decides about access.
 pub trait Authorizer: fmt::Debug {
@@ -89,11 +87,5 @@ impl Authorization {
             }),
             Self::Authorizer(_) | Self::GroupCheck(_) | Self::Decision(_) => None,
         }
-    }
-}
-
-impl From<Authorization> for Value {
-    fn from(value: Authorization) -> Self {
-        Self::Authorization(Arc::new(value))
     }
 }

@@ -7,7 +7,6 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::admission::AdmissionVariables;
 use crate::environment::Environment;
 use crate::error::{CompileError, EvalError};
 use crate::eval::LazyFields;
@@ -22,24 +21,18 @@ pub struct Composition {
 }
 
 impl Composition {
-    /// Compiles one more variable, which sees those before it. One that does not compile is known
-    /// nevertheless, with any type, and fails whoever asks for it.
+    /// Compiles one more variable in an environment that declares those before it. One that does
+    /// not compile is known nevertheless, with any type, and fails whoever asks for it.
     pub fn add(
         &mut self,
-        variables: AdmissionVariables,
+        environment: &Environment,
         name: &str,
         expression: &str,
     ) -> Result<(), CompileError> {
-        let program = variables.environment(self).compile(expression);
+        let program = environment.compile(expression);
         let outcome = program.as_ref().map(|_| ()).map_err(Clone::clone);
         self.variables.push((name.to_owned(), program));
         outcome
-    }
-
-    /// Compiles one more variable in an environment that the caller made.
-    pub fn add_in(&mut self, environment: &Environment, name: &str, expression: &str) {
-        let program = environment.compile(expression);
-        self.variables.push((name.to_owned(), program));
     }
 
     /// The declaration of the variable that holds the others as its fields.

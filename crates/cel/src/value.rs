@@ -196,6 +196,12 @@ impl From<&Doc> for Value {
     }
 }
 
+impl From<Authorization> for Value {
+    fn from(value: Authorization) -> Self {
+        Self::Authorization(Arc::new(value))
+    }
+}
+
 impl From<bool> for Value {
     fn from(value: bool) -> Self {
         Self::Bool(value)

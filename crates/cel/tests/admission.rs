@@ -249,7 +249,8 @@ fn variables_are_composed_lazily_and_counted() {
             "lists.range(1000).all(x, lists.range(1000).all(y, true))",
         ),
     ] {
-        let _ = composition.add(POLICY, name, expression);
+        let environment = POLICY.environment(&composition);
+        let _ = composition.add(&environment, name, expression);
     }
     let environment = POLICY.environment(&composition);
     let bindings = bindings();

@@ -53,11 +53,11 @@ pub enum ParamSelection {
 impl PolicyBinding {
     /// Compiles a binding.
     #[must_use]
-    pub fn new(binding: &Doc) -> Self {
-        let spec = binding.at("/spec");
+    pub fn new(policy_binding: &Doc) -> Self {
+        let spec = policy_binding.at("/spec");
         let actions = spec.at("/validationActions").items().iter();
         Self {
-            name: binding.meta().name().to_owned(),
+            name: policy_binding.meta().name().to_owned(),
             policy: spec.str_at("/policyName").to_owned(),
             matcher: Matcher::of_binding(spec.at("/matchResources")),
             params: param_ref(spec.at("/paramRef")),

@@ -80,7 +80,8 @@ pub(super) fn composition(variables: AdmissionVariables, spec: &Doc) -> Composit
     for variable in spec.at("/variables").items() {
         let (name, expression) = (variable.str_at("/name"), variable.str_at("/expression"));
         // One that does not compile fails the expressions that ask for it.
-        let _ = composition.add(variables, name, expression);
+        let environment = variables.environment(&composition);
+        let _ = composition.add(&environment, name, expression);
     }
     composition
 }

@@ -45,15 +45,15 @@ pub fn refuse_param_kind(
 #[must_use]
 pub fn refuse_param_ref(
     user: &User,
-    (binding, old): (&Doc, Option<&Doc>),
+    (policy_binding, old): (&Doc, Option<&Doc>),
     policy: Option<&Doc>,
     resource: Option<&str>,
     objects: &dyn Objects,
 ) -> Option<String> {
-    let reference = binding.at("/spec/paramRef");
+    let reference = policy_binding.at("/spec/paramRef");
     let is_known = old.is_some_and(|old| {
         old.at("/spec/paramRef") == reference
-            && old.at("/spec/policyName") == binding.at("/spec/policyName")
+            && old.at("/spec/policyName") == policy_binding.at("/spec/policyName")
     });
     if reference.is_null() || is_known || user.is_in(MASTERS) {
         return None;
@@ -78,7 +78,7 @@ pub fn refuse_param_ref(
     );
     Some(match policy {
         None => {
-            let policy = binding.str_at("/spec/policyName");
+            let policy = policy_binding.str_at("/spec/policyName");
             format!(
                 "unable to get policy {policy} to determine minimum required permissions and {lacks}"
             )

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use windlass_cel::{AdmissionVariables, Composition};
+use windlass_cel::{AdmissionVariables, CompileError, Composition};
 use windlass_core::{Doc, names};
 
 use super::super::webhooks::validate_conditions;
@@ -86,11 +86,16 @@ impl Expressions {
             }
             if text.trim().is_empty() {
                 errors.required(&path.child("expression"), "expression is not specified");
-            } else if let Err(error) = self.composition.add(self.variables, name, text) {
+            } else if let Err(error) = self.add_variable(name, text) {
                 let detail = format!("compilation failed: {error}");
                 errors.invalid(&path.child("expression"), text, detail);
             }
         }
+    }
+
+    fn add_variable(&mut self, name: &str, text: &str) -> Result<(), CompileError> {
+        let environment = self.variables.environment(&self.composition);
+        self.composition.add(&environment, name, text)
     }
 
     /// Validates variables, validations and audit annotations.
