@@ -92,10 +92,10 @@ impl Hooks for ValidatingPolicyBindings {
         defaulted_binding(&binding)
     }
 
-    fn validate(&self, binding: &Doc, errors: &mut FieldErrors) {
-        validate_binding(binding, errors);
+    fn validate(&self, policy_binding: &Doc, errors: &mut FieldErrors) {
+        validate_binding(policy_binding, errors);
         let path = FieldPath::new("spec").child("validationActions");
-        validate_actions(binding.at("/spec/validationActions"), &path, errors);
+        validate_actions(policy_binding.at("/spec/validationActions"), &path, errors);
     }
 }
 
@@ -104,9 +104,9 @@ impl Hooks for MutatingPolicyBindings {
         defaulted_binding(&binding)
     }
 
-    fn validate(&self, binding: &Doc, errors: &mut FieldErrors) {
-        validate_binding(binding, errors);
-        let rules = binding.at("/spec/matchResources/resourceRules");
+    fn validate(&self, policy_binding: &Doc, errors: &mut FieldErrors) {
+        validate_binding(policy_binding, errors);
+        let rules = policy_binding.at("/spec/matchResources/resourceRules");
         let path = FieldPath::new("spec").child("matchResources");
         validate_mutable(rules, &path, errors);
     }
@@ -275,8 +275,8 @@ fn validate_mutable(rules: &Doc, path: &FieldPath, errors: &mut FieldErrors) {
 }
 
 /// Validates the parts that both kinds of bindings have.
-fn validate_binding(binding: &Doc, errors: &mut FieldErrors) {
-    let (spec, path) = (binding.at("/spec"), FieldPath::new("spec"));
+fn validate_binding(policy_binding: &Doc, errors: &mut FieldErrors) {
+    let (spec, path) = (policy_binding.at("/spec"), FieldPath::new("spec"));
     match spec.str_at("/policyName") {
         "" => errors.required(&path.child("policyName"), ""),
         name => {
