@@ -38,6 +38,8 @@ mod register;
 mod resize;
 mod run;
 mod status;
+#[cfg(test)]
+mod tests;
 
 use std::{fmt, sync::Arc, time::Duration};
 

@@ -1,6 +1,7 @@
 //! The agent behind all pretend nodes.
 
 mod memory;
+mod show;
 mod stopped;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
@@ -8,7 +9,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use parking_lot::Mutex;
 use tokio::{task::JoinSet, time::Instant};
 use windlass_cache::{Deleted, Handler, Lister, Obj};
-use windlass_client::{DeleteOptions, DynamicApi, DynamicClient, Error, WriteOptions};
+use windlass_client::{DeleteOptions, DynamicApi, DynamicClient, Error};
 use windlass_core::{Doc, Env, Gvr, Key, Selector};
 use windlass_queue::WorkQueue;
 use windlass_runtime::{EventRecorder, EventType, Manager, Result, Shutdown};
@@ -16,6 +17,7 @@ use windlass_runtime::{EventRecorder, EventType, Manager, Result, Shutdown};
 pub(super) use self::stopped::is_stopped;
 use self::{
     memory::{Known, Memory, Rest},
+    show::Shown,
     stopped::{NodeHandler, StoppedNodes},
 };
 use super::{
@@ -24,7 +26,6 @@ use super::{
     register::{LEASES, NODES, leases_of, resources},
     resize::ResizeVerdict,
     run::Step,
-    status::{Addresses, with_status},
 };
 use crate::scheduler::{Resources, requests_of};
 
@@ -129,7 +130,7 @@ impl Agent {
             if self.stopped.contains(node) {
                 return Ok(());
             }
-            let (now, wall) = (Instant::now(), self.env.now());
+            let (now, wall) = (Instant::now(), self.env.now_micro());
             let (known, left) = self.memory.take(key, cached, now, wall);
             if let Some(pod) = left {
                 self.unprepare(&pod);
@@ -180,12 +181,14 @@ impl Agent {
         self.tell_notes(known);
         match step {
             Step::Show(after) => {
-                let is_fresh = self.show(known, &does).await?;
-                Ok(match after {
-                    _ if !is_fresh => Rest::None,
-                    None => Rest::Forever,
-                    Some(Duration::ZERO) => Rest::None,
-                    Some(after) => Rest::Until(now + after),
+                let due = after.map(|after| now + after);
+                Ok(match (self.show(known, &does).await?, due) {
+                    (Shown::Outdated, _) => Rest::None,
+                    (Shown::Later(later), Some(due)) if due > now => Rest::Until(later.min(due)),
+                    (Shown::Later(later), _) => Rest::Until(later),
+                    (Shown::Yes, None) => Rest::Forever,
+                    (Shown::Yes, Some(due)) if due <= now => Rest::None,
+                    (Shown::Yes, Some(due)) => Rest::Until(due),
                 })
             }
             Step::Prepare => match self.prepare(&known.pod) {
@@ -204,47 +207,6 @@ impl Agent {
             Step::Remove if known.run.is_gone => Ok(Rest::Forever),
             Step::Remove => self.remove(known).await.map(|()| Rest::Forever),
         }
-    }
-
-    /// Writes the status of a pod, if it says something new. Returns whether the pod is as it was
-    /// thought to be.
-    async fn show(&self, known: &mut Known, does: &Behaviour) -> Result<bool, Error> {
-        let addresses = self.addresses(known);
-        // A pod that has ended keeps the status that it ended with.
-        if crate::pod::is_pod_terminal(&known.pod) {
-            return Ok(true);
-        }
-        let times = (Instant::now(), self.env.now());
-        let shown = with_status(&known.pod, &known.run, does, &addresses, times);
-        if shown == known.pod {
-            return Ok(true);
-        }
-        let meta = known.pod.meta();
-        let api = self.pods.clone().namespaced(meta.namespace());
-        match api
-            .update_status(&shown, &WriteOptions::manager(NAME))
-            .await
-        {
-            Ok(written) => known.pod = written,
-            Err(error) if error.is_conflict() => {
-                let live = api.get(meta.name()).await?;
-                if live.meta().uid_str() != meta.uid_str() {
-                    known.run.is_gone = true;
-                    return Ok(true);
-                }
-                known.pod = live;
-                return Ok(false);
-            }
-            Err(error) if error.is_not_found() => {
-                known.run.is_gone = true;
-                return Ok(true);
-            }
-            Err(error) => return Err(error),
-        }
-        if known.run.ended.is_some() {
-            self.unprepare(&known.pod);
-        }
-        Ok(true)
     }
 
     /// Tells which annotations of a pod could not be used, once for each set of annotations.
@@ -301,17 +263,6 @@ impl Agent {
             }
         }
         ResizeVerdict::Fits
-    }
-
-    fn addresses(&self, known: &Known) -> Addresses {
-        let host = self.host_address(known.pod.str_at("/spec/nodeName"));
-        let is_on_host = known.pod.at("/spec/hostNetwork").as_bool() == Some(true);
-        let pod = if is_on_host {
-            host.clone()
-        } else {
-            known.address()
-        };
-        Addresses { host, pod }
     }
 
     /// The address of a node.

@@ -8,7 +8,7 @@ mod stop;
 use std::time::Duration;
 
 use tokio::time::Instant;
-use windlass_core::{Doc, Time};
+use windlass_core::{Doc, MicroTime, Time, condition};
 
 pub(super) use container::{ContainerRun, ContainerState, PastRun, Sort, status_of};
 pub(super) use restart::may_restart_all;
@@ -103,12 +103,13 @@ struct Scene<'a> {
 }
 
 impl Run {
-    /// A pod that was not known, in the state that it says it is in.
-    pub(super) fn resume(pod: &Doc, now: Instant, wall: Time) -> Self {
+    /// A pod that was not known, in the state that it says it is in. The status of that state is
+    /// the one that was read, so whoever takes over a pod writes nothing before something happens.
+    pub(super) fn resume(pod: &Doc, now: Instant, wall: MicroTime) -> Self {
         let came: Option<Time> = pod.str_at("/status/startTime").parse().ok();
-        let passed = came.map_or(Duration::ZERO, |came| wall.since(came));
+        let passed = came.map_or(Duration::ZERO, |came| wall.since(came.into()));
         let containers = Sort::all_of(pod).map(|(sort, container)| {
-            let mut run = ContainerRun::resume(sort, container, pod, now, wall);
+            let mut run = ContainerRun::resume(sort, container, pod, (now, wall));
             let code = run.past.as_ref().map(|past| past.exit_code);
             if let (ContainerState::BackOff { .. }, Some(code)) = (run.state, code)
                 && after_exit(pod, sort, container, code) == AfterExit::Stay
@@ -119,9 +120,14 @@ impl Run {
         });
         let containers: Vec<ContainerRun> = containers.collect();
         let has_main_run = |one: &ContainerRun| one.sort == Sort::Main && one.has_run();
+        let holds = |kind| condition(pod, kind).map(|condition| condition.is_true());
+        // The containers alone do not tell: none has run in a pod whose image cannot be pulled,
+        // and all have in one that is initialized again.
+        let has_sandbox = holds("PodReadyToStartContainers") == Some(true);
+        let is_initialized = holds("Initialized");
         Self {
-            has_sandbox: containers.iter().any(ContainerRun::has_run),
-            is_initialized: containers.iter().any(has_main_run),
+            has_sandbox: has_sandbox || containers.iter().any(ContainerRun::has_run),
+            is_initialized: is_initialized.unwrap_or_else(|| containers.iter().any(has_main_run)),
             containers,
             ended: None,
             resize: Resize::resume(pod),

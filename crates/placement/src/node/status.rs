@@ -1,7 +1,7 @@
 //! The status of a pretend pod, as a kubelet would write it.
 
 use tokio::time::Instant;
-use windlass_core::{Doc, Object, Time, doc};
+use windlass_core::{Change, Difference, Doc, Object, Segment, Time, doc};
 
 use super::{
     behaviour::Behaviour,
@@ -9,6 +9,7 @@ use super::{
     resize::Resize,
     run::{ContainerRun, Ending, Run, Sort, may_restart_all},
 };
+use crate::pod::is_pod_terminal;
 
 /// Where a pod is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,7 +18,31 @@ pub(super) struct Addresses {
     pub(super) pod: String,
 }
 
-/// The pod with the status that it should have; the same document if nothing is new.
+/// Fields of a status that tell when something has happened.
+const TIMES: [&str; 5] = [
+    "finishedAt",
+    "lastProbeTime",
+    "lastTransitionTime",
+    "startTime",
+    "startedAt",
+];
+
+/// Returns true if two statuses differ in timestamps at most. Whatever happens to a pod changes
+/// more than those: a restart has a count, and a condition a status.
+pub(super) fn says_same(old: &Doc, new: &Doc) -> bool {
+    let is_time = |difference: &Difference| {
+        let (Some(Segment::Key(key)), Change::Changed(old, new)) =
+            (difference.path.segments().last(), &difference.change)
+        else {
+            return false;
+        };
+        TIMES.contains(&key.as_str()) && old.as_str().is_some() && new.as_str().is_some()
+    };
+    old == new || old.diff(new).iter().all(is_time)
+}
+
+/// The pod with the status that it should have; the same document if nothing is new. A pod that has
+/// ended keeps the status that it ended with.
 pub(super) fn with_status(
     pod: &Doc,
     run: &Run,
@@ -25,6 +50,9 @@ pub(super) fn with_status(
     addresses: &Addresses,
     (now, wall): (Instant, Time),
 ) -> Doc {
+    if is_pod_terminal(pod) {
+        return pod.clone();
+    }
     let old = pod.at("/status");
     let mut status = old.as_object().cloned().unwrap_or_else(Object::empty);
     let generation = pod.meta().generation();

@@ -631,19 +631,112 @@ async fn stopped_node_falls_silent_until_it_is_started_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn idle_nodes_write_leases_and_little_else() {
-    let cluster = cluster().await;
+async fn restarted_agent_knows_the_state_of_every_container() {
+    let spec = doc!({
+        "initContainers": [
+            { "name": "setup", "image": "i" },
+            { "name": "side", "image": "s", "restartPolicy": "Always" },
+        ],
+        "containers": [{ "name": "web", "image": "a" }, { "name": "bad", "image": "b" }],
+    });
+    let cluster = Cluster::start().await;
+    let agent = || {
+        cluster.run_with("nodes", |manager| {
+            node::add_to(manager, &Options::default())
+        })
+    };
+    let first = agent();
+    let crash = [("windlass.dev/crash.bad", "true")];
+    cluster.create_doc(&pod(&crash, &spec)).await;
+    let loops = |pod: &Doc| {
+        let bad = pod.at("/status/containerStatuses/1");
+        *bad.at("/restartCount") == 1 && !bad.at("/state/waiting").is_null()
+    };
+    let before = until(&cluster, loops).await;
+    first.stop().await;
+    cluster.pass(Duration::from_secs(1)).await;
+    agent();
+    let again = |pod: &Doc| *pod.at("/status/containerStatuses/1/restartCount") == 2;
+    let after = until(&cluster, again).await;
+    for at in [
+        "/status/initContainerStatuses/0",
+        "/status/initContainerStatuses/1/state",
+    ] {
+        assert_eq!(before.at(at), after.at(at), "{at}");
+    }
+    assert_eq!(main(&before).at("/state"), main(&after).at("/state"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_agents_that_disagree_about_a_pod_write_its_status_now_and_then() {
+    let cluster = Cluster::start().await;
+    let agent = |name: &str, start_after: u64| {
+        let mut options = Options::default();
+        options.start_after = Duration::from_secs(start_after);
+        cluster.run_with(name, |manager| node::add_to(manager, &options))
+    };
+    let slow = agent("slow", 7200);
+    let crash = [("windlass.dev/crash.bad", "true")];
+    let spec = doc!({
+        "containers": [{ "name": "web", "image": "a" }, { "name": "bad", "image": "b" }],
+    });
+    cluster.create_doc(&pod(&crash, &spec)).await;
+    until(&cluster, waits_with("ContainerCreating")).await;
+    agent("fast", 0);
+    // The fast one shows that the pod runs, and the slow one takes that back.
+    let address = |pod: &Doc| !pod.str_at("/status/podIP").is_empty();
+    until(&cluster, address).await;
+    let sandbox = async || {
+        let sandbox = condition(&find(&cluster, "p").await, "PodReadyToStartContainers");
+        sandbox.unwrap().last_transition_time
+    };
+    let before = sandbox().await;
+    let writes = writes_in(&cluster, Duration::from_secs(3600)).await;
+    // Each agent writes 1100 times for its nodes, and every ten seconds for the pod.
+    assert!(writes < 2 * 1100 + 2 * 360 + 100, "{writes} writes");
+    assert_ne!(sandbox().await, before);
+    slow.stop().await;
+    until(&cluster, has_phase("Running")).await;
+    cluster.pass(Duration::from_secs(60)).await;
+    let alone = find(&cluster, "p").await;
+    assert_eq!(alone.str_at("/status/phase"), "Running");
+}
+
+#[tokio::test(start_paused = true)]
+async fn status_that_somebody_overwrites_is_written_again_after_a_while() {
+    let (cluster, ready) = run(&pod(&[], &plain()), is_ready).await;
+    let overwrite = Patch::Merge(doc!({ "status": { "phase": "Unknown" } }));
+    let api = cluster.api(&PODS, "default");
+    let options = WriteOptions::default();
+    let overwritten = api.patch_part("p", "status", &overwrite, &options).await;
+    overwritten.expect("anybody may write the status");
+    cluster.pass(Duration::from_secs(5)).await;
+    assert_eq!(find(&cluster, "p").await.str_at("/status/phase"), "Unknown");
+    cluster.pass(Duration::from_secs(6)).await;
+    let mended = find(&cluster, "p").await;
+    assert_eq!(mended.at("/status"), ready.at("/status"));
+}
+
+/// The writes to all objects while some time passes.
+async fn writes_in(cluster: &Cluster, time: Duration) -> u64 {
     let revision = async |name: &str| {
         let mark = doc!({
             "apiVersion": "v1", "kind": "ConfigMap",
             "metadata": { "name": name, "namespace": "default" },
         });
         let mark = cluster.create_doc(&mark).await;
-        mark.meta().resource_version().parse::<u64>().unwrap()
+        let revision = mark.meta().resource_version().parse::<u64>();
+        revision.expect("a revision is a number")
     };
     let first = revision("first").await;
-    cluster.pass(Duration::from_secs(3600)).await;
-    let writes = revision("last").await - first;
+    cluster.pass(time).await;
+    revision("last").await - first
+}
+
+#[tokio::test(start_paused = true)]
+async fn idle_nodes_write_leases_and_little_else() {
+    let cluster = cluster().await;
+    let writes = writes_in(&cluster, Duration::from_secs(3600)).await;
     // Three nodes, six leases a minute each, and a status every five minutes.
     assert!((1000..1200).contains(&writes), "{writes} writes");
 }

@@ -1,17 +1,21 @@
 //! What the agent remembers of the pods on its nodes.
 
-use std::net::Ipv4Addr;
+use std::{net::Ipv4Addr, time::Duration};
 
 use hashbrown::{HashMap, HashSet};
 use parking_lot::Mutex;
 use tokio::time::Instant;
-use windlass_core::{Doc, Key, Time};
+use windlass_core::{Doc, Key, MicroTime};
 
-use crate::node::run::Run;
+use crate::node::{run::Run, status::says_same};
 
 /// The addresses of pods: all of 10.0.0.0/8 but its ends.
 const ADDRESS_FIRST: u32 = 0x0a00_0001;
 const ADDRESS_LAST: u32 = 0x0aff_fffe;
+
+/// How long a status that somebody has overwritten waits before it is written again: the interval
+/// at which a kubelet compares its pods with the server (`pkg/kubelet/status/status_manager.go`).
+const REWRITE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// A pod on a pretend node. Taken out of the memory while somebody works on it.
 #[derive(Clone, Debug)]
@@ -23,6 +27,10 @@ pub(super) struct Known {
     /// The annotations whose problems were told last.
     pub(super) told: Doc,
     address: u32,
+    /// When the status was written last from here.
+    written: Option<Instant>,
+    /// The status that was written last from here, once somebody else has written another one.
+    overwritten: Option<Doc>,
 }
 
 /// How long there is nothing to do for a pod that does not change.
@@ -50,6 +58,32 @@ impl Known {
     pub(super) fn address(&self) -> String {
         Ipv4Addr::from_bits(self.address).to_string()
     }
+
+    /// Takes over a newer version that was read from the server.
+    pub(super) fn has_read(&mut self, pod: Doc) {
+        let (old, new) = (self.pod.at("/status"), pod.at("/status"));
+        if self.written.is_some() && self.overwritten.is_none() && !says_same(old, new) {
+            self.overwritten = Some(old.clone());
+        }
+        self.pod = pod;
+    }
+
+    /// Takes over the version that the server has made of a status from here.
+    pub(super) fn has_written(&mut self, pod: Doc, now: Instant) {
+        self.pod = pod;
+        self.written = Some(now);
+        self.overwritten = None;
+    }
+
+    /// When a status may be written, if not now. A new one may always be. One that was written
+    /// before and that somebody has overwritten waits, so that two agents that serve the same node
+    /// and disagree do not answer each other at once and for ever.
+    pub(super) fn writes_at(&self, status: &Doc, now: Instant) -> Option<Instant> {
+        let overwritten = self.overwritten.as_ref();
+        overwritten.filter(|overwritten| says_same(overwritten, status))?;
+        let due = self.written? + REWRITE_INTERVAL;
+        (due > now).then_some(due)
+    }
 }
 
 /// The pods on all pretend nodes. Whoever holds the key of a pod writes its entry; bounded by the
@@ -71,7 +105,7 @@ impl Memory {
         key: &Key,
         cached: Option<&Doc>,
         now: Instant,
-        wall: Time,
+        wall: MicroTime,
     ) -> (Option<Known>, Option<Doc>) {
         let mut entries = self.0.lock();
         let known = entries.pods.remove(key);
@@ -90,7 +124,7 @@ impl Memory {
         let known = match known {
             Some(mut known) => {
                 if is_newer(cached, &known.pod) {
-                    known.pod = cached.clone();
+                    known.has_read(cached.clone());
                     known.rest = Rest::None;
                 }
                 known
@@ -101,6 +135,8 @@ impl Memory {
                 rest: Rest::None,
                 told: Doc::NULL,
                 address: entries.address(cached),
+                written: None,
+                overwritten: None,
             },
         };
         (Some(known), left)

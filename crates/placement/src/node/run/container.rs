@@ -3,13 +3,19 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
-use windlass_core::{Doc, Str, Time};
+use windlass_core::{Doc, MicroTime, Str, Time};
+use windlass_runtime::parse_duration;
 
-use crate::node::behaviour::ContainerBehaviour;
+use crate::node::{
+    behaviour::{ContainerBehaviour, NEVER_START},
+    image::ImageProblem,
+};
 
 /// The delays between restarts: none before the first, then doubled from the least to the most.
 const RESTART_DELAY_MIN: Duration = Duration::from_secs(10);
 const RESTART_DELAY_MAX: Duration = Duration::from_secs(300);
+/// The crashes after which the delay is the longest.
+const LONGEST_AFTER: u32 = 7;
 /// A container that has run for so long is restarted as if it had never crashed.
 const STABLE_AFTER: Duration = Duration::from_secs(600);
 /// How long `ErrImagePull` is shown before `ImagePullBackOff`.
@@ -109,37 +115,61 @@ impl ContainerRun {
         }
     }
 
-    /// A container in the state that the status of its pod shows.
-    pub(super) fn resume(sort: Sort, container: &Doc, pod: &Doc, now: Instant, wall: Time) -> Self {
+    /// A container in the state that the status of its pod shows. Times there are whole seconds:
+    /// what counts from them comes up to a second early, and never takes anything back.
+    pub(super) fn resume(
+        sort: Sort,
+        container: &Doc,
+        pod: &Doc,
+        (now, wall): (Instant, MicroTime),
+    ) -> Self {
         let mut run = Self::new(sort, container);
         let status = status_of(pod, sort, &run.name);
         run.restarts = status.at("/restartCount").as_i64().unwrap_or(0);
         run.crashes = u32::try_from(run.restarts).unwrap_or(u32::MAX);
-        let ago = |then: Time| now.checked_sub(wall.since(then)).unwrap_or(now);
+        let ago = |then: Time| now.checked_sub(wall.since(then.into())).unwrap_or(now);
         let ended = past_run(status.at("/state/terminated"), run.restarts);
-        let last = past_run(status.at("/lastState/terminated"), run.restarts - 1);
+        let last = |restarts| past_run(status.at("/lastState/terminated"), restarts);
         let started: Option<Time> = status.str_at("/state/running/startedAt").parse().ok();
         if let Some(at) = started {
             run.state = ContainerState::Running { since: ago(at), at };
-            run.past = last;
+            run.past = last(run.restarts - 1);
         } else if let Some(ended) = ended {
-            run.crashes = run.crashes.saturating_add(1);
+            // A back-off that takes time is shown as such: this one takes none.
+            run.crashes = 1;
             run.state = ContainerState::BackOff {
                 since: ago(ended.ended),
             };
-            (run.past, run.before) = (Some(ended), last);
-        } else if let Some(last) = last {
-            // It waits to be restarted: the last run has the id of the present count.
-            run.crashes = run.crashes.saturating_add(1);
-            run.state = ContainerState::BackOff {
-                since: ago(last.ended),
-            };
-            run.past = Some(PastRun {
-                restarts: run.restarts,
-                ..last
-            });
+            (run.past, run.before) = (Some(ended), last(run.restarts - 1));
+        } else {
+            // It is not yet started again: the last run has the id of the present count.
+            run.past = last(run.restarts);
+            let since = run.past.as_ref().map(|past| ago(past.ended));
+            run.wait(pod, status.at("/state/waiting"), since, now);
         }
         run
+    }
+
+    /// Takes over the state of a container that waits, by the reason that its status gives.
+    fn wait(&mut self, pod: &Doc, waiting: &Doc, ended: Option<Instant>, now: Instant) {
+        let (reason, message) = (waiting.str_at("/reason"), waiting.str_at("/message"));
+        // An annotation can give any reason, and does so without a message.
+        if message.is_empty() && pod.meta().annotation(NEVER_START) == Some(reason) {
+            return;
+        }
+        let pulling = |since: Instant| ContainerState::Pulling { failures: 1, since };
+        self.state = match (reason, ended) {
+            ("CrashLoopBackOff", Some(since)) => {
+                self.crashes = crashes_before(message)
+                    .unwrap_or_else(|| self.crashes.saturating_add(1).max(2));
+                ContainerState::BackOff { since }
+            }
+            ("ErrImagePull", _) => pulling(now),
+            // How often it has failed is not told. A kubelet begins to count anew, too.
+            ("ImagePullBackOff", _) => pulling(now.checked_sub(PULL_ERROR_SHOWN).unwrap_or(now)),
+            ("InvalidImageName", _) => ContainerState::InvalidImage,
+            _ => ContainerState::Waiting,
+        };
     }
 
     pub(in crate::node) fn is_running(&self) -> bool {
@@ -203,10 +233,12 @@ impl ContainerRun {
                 let again = shown + backoff(failures);
                 (Some(again), Some(shown).filter(|at| *at > now))
             }
-            ContainerState::Waiting
-            | ContainerState::InvalidImage
-            | ContainerState::Exited
-            | ContainerState::Lost => (None, None),
+            // The image of a pod can be changed, and with it the name.
+            ContainerState::InvalidImage => match does.image {
+                Some(ImageProblem::InvalidName(_)) => (None, None),
+                _ => (Some(now), None),
+            },
+            ContainerState::Waiting | ContainerState::Exited | ContainerState::Lost => (None, None),
         }
     }
 
@@ -252,6 +284,14 @@ fn backoff(times: u32) -> Duration {
                 .min(RESTART_DELAY_MAX)
         }
     }
+}
+
+/// The crashes after which a container waits for as long as the message of its back-off says. All
+/// that wait longest are alike.
+fn crashes_before(message: &str) -> Option<u32> {
+    let delay = message.strip_prefix("back-off ")?.split(' ').next()?;
+    let delay = parse_duration(delay).ok()?;
+    (2..=LONGEST_AFTER).find(|crashes| backoff(crashes - 1) == delay)
 }
 
 /// The status of a container in its pod; null if there is none.
