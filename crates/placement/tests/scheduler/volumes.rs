@@ -84,7 +84,8 @@ async fn complete(cluster: &Cluster, name: &str, volume: &str) {
         "metadata": { "annotations": { "pv.kubernetes.io/bind-completed": "yes" } },
         "spec": { "volumeName": volume },
     });
-    cluster.patch(&claim.unwrap(), patch).await;
+    let claim = claim.expect("the claim exists");
+    cluster.patch(&claim, patch).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -38,9 +38,10 @@ async fn preemption(stage: Stage) -> Vec<Doc> {
     }
     let (world, transport) = (cluster.clone(), cluster.transport());
     stage.start("scheduler", &transport, move |transport| {
-        let manager = world.manager_on("scheduler", transport).build().unwrap();
+        let manager = world.manager_on("scheduler", transport).build();
+        let manager = manager.expect("a manager is built");
         scheduler::add_to(&manager, &scheduler::Options::default());
-        async move { manager.run().await.unwrap() }
+        async move { manager.run().await.expect("the manager stops in order") }
     });
     cluster.create_doc(&ranked("high", 100, "4")).await;
     let bound = async || {
