@@ -41,6 +41,18 @@ pub struct InformerSpec {
 }
 
 impl InformerSpec {
+    /// The name of an informer in the metrics: two informers of one resource differ in the part of
+    /// it that they watch.
+    fn series_name(&self, name: &str) -> String {
+        let selectors = [&self.label_selector, &self.field_selector];
+        let selectors = selectors.into_iter().filter(|text| !text.is_empty());
+        let selectors: Vec<&str> = selectors.map(String::as_str).collect();
+        match selectors.is_empty() {
+            true => name.to_owned(),
+            false => format!("{name}[{}]", selectors.join(",")),
+        }
+    }
+
     /// All objects of a resource.
     #[must_use]
     pub fn new(resource: Gvr) -> Self {
@@ -304,7 +316,7 @@ impl Options {
             .maybe_memory_budget(self.memory_budget)
             .reflector(|options| options.starts = Some(Arc::clone(&self.starts)));
         if let Some((metrics, name)) = &self.metrics {
-            builder = builder.metrics(metrics, name);
+            builder = builder.metrics(metrics, &spec.series_name(name));
         }
         builder
             .build()

@@ -3,7 +3,7 @@
 use windlass_faults::{FaultAction, FaultPlan, FaultRule, Position, RequestFacts};
 
 fn rule(text: &str) -> FaultRule {
-    text.parse().unwrap()
+    text.parse().expect("a rule of the test")
 }
 
 fn create(resource: &str) -> RequestFacts<'_> {

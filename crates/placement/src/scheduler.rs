@@ -16,7 +16,7 @@
 //!
 //! What the scheduler itself does not know (claims of devices) attaches as a [`Plugin`].
 //!
-//! A pod that no node takes may [preempt](preemption) pods of lower priority: it is nominated for
+//! A pod that no node takes may preempt pods of lower priority: it is nominated for
 //! their node, and tried again when they are gone.
 //!
 //! Deliberately absent: the spreading that upstream adds to pods that do not ask for any, and pod

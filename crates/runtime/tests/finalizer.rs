@@ -39,15 +39,14 @@ async fn story_of(choose: impl FnOnce(Controller) -> Controller) -> Vec<String> 
         .transport(server.transport(), RestOptions::default())
         .env(TokioClock::new().env(2))
         .build()
-        .unwrap();
+        .expect("a manager is built");
     manager.add(choose(Controller::of::<ReplicaSet>(reconcile)));
     let _running = tokio::spawn(manager.run());
     sleep(Duration::from_secs(1)).await;
     server.delete(&format!("{SETS}/web"));
     sleep(Duration::from_secs(1)).await;
     assert_eq!(server.find("replicasets", "default/web"), None);
-    let seen = seen.lock().clone();
-    seen
+    std::mem::take(&mut *seen.lock())
 }
 
 #[tokio::test(start_paused = true)]

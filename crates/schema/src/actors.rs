@@ -228,11 +228,14 @@ mod tests {
     fn objects_without_an_effect_are_warned_of() {
         let alone = RunningControllers::default();
         let object = |kind: &str| doc!({ "kind": kind, "metadata": { "name": "a" } });
+        let elsewhere = doc!({
+            "kind": "APIService", "metadata": { "name": "a" }, "spec": { "service": { "name": "s" } }
+        });
         assert_eq!(
-            warning(&alone, "servicecidrs", &object("ServiceCIDR")).as_deref(),
+            warning(&alone, "apiservices", &elsewhere).as_deref(),
             Some(
-                "ServiceCIDR \"a\" is stored and has no effect: Services get no addresses of it \
-                 yet"
+                "APIService \"a\" is stored and has no effect: requests are not passed on to other \
+                 API servers yet"
             )
         );
         assert_eq!(warning(&alone, "configmaps", &object("ConfigMap")), None);

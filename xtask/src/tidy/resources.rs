@@ -26,6 +26,10 @@ const EXEMPT: &[(&str, &str)] = &[
         "an authorizer sees the names of a request, before it is known whether they are served",
     ),
     (
+        "server/src/allocate.rs",
+        "the reference of an IPAddress to its parent says of which resource it is",
+    ),
+    (
         "request.rs",
         "the grammar of paths: what follows `namespaces` is one",
     ),

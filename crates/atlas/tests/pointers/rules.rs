@@ -41,6 +41,7 @@ const HTTP_METHODS: &[&str] = &["DELETE", "GET", "PATCH", "POST", "PUT"];
 
 /// The first segments of URLs and files.
 const URL_ROOTS: &[&str] = &[
+    ".well-known",
     "API",
     "api",
     "apis",
@@ -57,6 +58,7 @@ const URL_ROOTS: &[&str] = &[
     "no",
     "nowhere",
     "openapi",
+    "openid",
     "proc",
     "readyz",
     "registry",
@@ -65,6 +67,7 @@ const URL_ROOTS: &[&str] = &[
     "var",
     "version",
     "v",
+    "windlass",
 ];
 
 /// Variables that hold objects of a few types wherever they occur. Their pointers start at these
@@ -109,8 +112,11 @@ const VARIABLES: &[(&str, &[&str])] = &[
         ],
     ),
     ("scaler", &["HorizontalPodAutoscaler"]),
-    ("service", &["APIService", "Service"]),
-    ("set", &["DaemonSet", "ReplicaSet", "StatefulSet"]),
+    ("service", &["APIService", "Service", "ServiceReference"]),
+    (
+        "set",
+        &["CounterSet", "DaemonSet", "ReplicaSet", "StatefulSet"],
+    ),
     ("slice", &["EndpointSlice", "ResourceSlice"]),
     ("spec", &["*Spec", "Container", "JSONSchemaProps"]),
     ("status", &["*Status", "APIResource"]),
@@ -133,12 +139,18 @@ struct Untyped {
 
 const UNTYPED: &[Untyped] = &[
     Untyped {
+        document: "admission reviews: admission.k8s.io is no served API",
+        pointers: &["/request", "/response"],
+    },
+    Untyped {
         document: "audit events: audit.k8s.io is no served API",
         pointers: &[
             "/auditID",
             "/impersonatedUser",
             "/objectRef",
+            "/requestObject",
             "/requestURI",
+            "/responseObject",
             "/responseStatus",
             "/stage",
             "/stageTimestamp",
@@ -177,6 +189,21 @@ const UNTYPED: &[Untyped] = &[
         ],
     },
     Untyped {
+        document: "data of ConfigMaps that webhooks of tests write, and paths of those webhooks",
+        pointers: &[
+            "/absent",
+            "/b",
+            "/c",
+            "/cpu",
+            "/e",
+            "/first",
+            "/m",
+            "/marker",
+            "/nonsense",
+            "/second",
+        ],
+    },
+    Untyped {
         document: "directives of strategic merge patches",
         pointers: &["/$patch", "/metadata/$deleteFromPrimitiveList~1finalizers"],
     },
@@ -207,6 +234,23 @@ const UNTYPED: &[Untyped] = &[
         ],
     },
     Untyped {
+        document: "faults that were injected, and reports of `windlass test`",
+        pointers: &["/events", "/fault", "/seen", "/why"],
+    },
+    Untyped {
+        document: "identity provider and keys of service account tokens",
+        pointers: &[
+            "/id_token_signing_alg_values_supported",
+            "/issuer",
+            "/jwks_uri",
+            "/keys",
+            "/kid",
+            "/response_types_supported",
+            "/subject_types_supported",
+            "/use",
+        ],
+    },
+    Untyped {
         document: "keys of a map that is read on its own",
         pointers: &["/count~1podtemplates"],
     },
@@ -218,17 +262,30 @@ const UNTYPED: &[Untyped] = &[
         document: "OpenAPI documents",
         pointers: &[
             "/components/schemas",
+            "/consumes",
+            "/definitions",
+            "/in",
+            "/info",
+            "/operationId",
             "/paths",
+            "/produces",
             "/requestBody",
+            "/responses",
+            "/schemes",
+            "/security",
+            "/securityDefinitions",
+            "/swagger",
+            "/tags",
             "/x-kubernetes-action",
             "/x-kubernetes-group-version-kind",
             "/x-kubernetes-patch-merge-key",
             "/x-kubernetes-patch-strategy",
+            "/x-kubernetes-selectable-fields",
         ],
     },
     Untyped {
         document: "the answer of /version",
-        pointers: &["/gitVersion", "/major", "/minor"],
+        pointers: &["/gitCommit", "/gitVersion", "/major", "/minor"],
     },
 ];
 

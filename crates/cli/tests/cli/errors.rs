@@ -215,7 +215,7 @@ fn options_of_access_that_cannot_be_used() {
         says(&outcome, &[part]);
     }
     let outcome = run(&["server", "--service-cluster-ip-range", "10.0.0.0"]);
-    assert_eq!(outcome.code, 2, "{outcome:?}");
+    assert_eq!(outcome.code, 1, "{outcome:?}");
     assert!(
         outcome.stderr.contains("is not an IPv4 network"),
         "{outcome:?}"

@@ -112,11 +112,11 @@ async fn a_replica_set_of_three_becomes_three_pods() {
 #[tokio::test]
 async fn objects_and_kubeconfig_outlive_a_restart() {
     let data = tempfile::tempdir().unwrap();
-    let first = Running::start(data.path(), "server").await;
+    let mut first = Running::start(data.path(), "server").await;
     let created = create(&first.api(CONFIG_MAPS), &config_map("a")).await;
     let token = std::fs::read_to_string(data.path().join("admin.token")).unwrap();
     first.signal("-KILL").await;
-    drop(first);
+    first.child.wait().await.unwrap();
     let second = Running::start(data.path(), "server").await;
     assert_eq!(second.api(CONFIG_MAPS).get("a").await.unwrap(), created);
     assert_eq!(

@@ -204,7 +204,7 @@ impl ProtobufListDecoder {
     }
 }
 
-/// What came of a field of the list.
+/// The result of reading a field of the list.
 enum Progress {
     Item(Doc),
     Field,

@@ -846,13 +846,13 @@ async fn subresources_are_published(t: &Scope) {
     published(t, &name_of(&group, "v1", "Foo")).await;
     let document = t.get(PAGE).await.is(200);
     let one = format!("/paths/~1apis~1{group}~1v1~1namespaces~1{{namespace}}~1foos~1{{name}}");
-    let status = document.at(&format!("{one}~1status/get"));
+    let operation = document.at(&format!("{one}~1status/get"));
     assert_eq!(
-        status.at("/description"),
+        operation.at("/description"),
         "read status of the specified Foo"
     );
     assert!(
-        status
+        operation
             .str_at("/operationId")
             .ends_with("NamespacedFooStatus")
     );

@@ -646,9 +646,10 @@ async fn pods_on_other_nodes_are_left_alone() {
 #[tokio::test(start_paused = true)]
 async fn status_of_others_survives_a_conflict() {
     let cluster = cluster().await;
-    let created = cluster
-        .create_doc(&pod("p", &[(node::START_AFTER, "10s")]))
-        .await;
+    let claim = doc!([{ "name": "gpu", "resourceClaimTemplateName": "gpu" }]);
+    let pod = pod("p", &[(node::START_AFTER, "10s")]);
+    let pod = pod.with("/spec/resourceClaims", claim).unwrap();
+    let created = cluster.create_doc(&pod).await;
     until(&cluster, "p", |pod| !container(pod).is_null()).await;
     cluster.pass(Duration::from_millis(9_999)).await;
     let claims = doc!([{ "name": "gpu", "resourceClaimName": "p-gpu" }]);

@@ -382,15 +382,20 @@ async fn another_kind_or_version_in_the_body_is_refused() {
 #[tokio::test]
 async fn an_object_that_nothing_acts_on_is_created_with_a_warning() {
     let api = Api::new().await;
-    let class = doc!({
-        "apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": { "name": "odd" },
-        "handler": "odd"
+    let service = doc!({
+        "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
+        "metadata": { "name": "v1.example.com" },
+        "spec": {
+            "group": "example.com", "version": "v1", "groupPriorityMinimum": 1000,
+            "versionPriority": 15, "insecureSkipTLSVerify": true,
+            "service": { "namespace": "default", "name": "elsewhere" }
+        }
     });
-    let path = "/apis/node.k8s.io/v1/runtimeclasses";
-    let made = api.post(path, &class).await.expect(201);
+    let path = "/apis/apiregistration.k8s.io/v1/apiservices";
+    let made = api.post(path, &service).await.expect(201);
     assert_eq!(
         made.headers["warning"],
-        "299 - \"RuntimeClass \\\"odd\\\" is stored and has no effect: pods get no overhead of it, \
-         and unknown classes are not refused yet\""
+        "299 - \"APIService \\\"v1.example.com\\\" is stored and has no effect: requests are not \
+         passed on to other API servers yet\""
     );
 }
