@@ -10,7 +10,7 @@ use windlass_runtime::Manager;
 use windlass_testing::{Cluster, normalized};
 
 pub(crate) const PODS: Gvr = Gvr::constant("", "v1", "pods");
-const EVENTS: Gvr = Gvr::constant("", "v1", "events");
+pub(crate) const EVENTS: Gvr = Gvr::constant("", "v1", "events");
 
 /// How long anything may take.
 const PATIENCE: Duration = Duration::from_secs(120);

@@ -4,7 +4,7 @@ use windlass_client::Propagation;
 use windlass_core::{Doc, Gvr, doc, merge_patch};
 use windlass_workloads::pv_binder;
 
-use crate::scene::{Picture, Scene, end_alike, scripts};
+use crate::scene::{EVENTS, Picture, Scene, end_alike, scripts};
 
 const CLAIMS: Gvr = Gvr::constant("", "v1", "persistentvolumeclaims");
 const VOLUMES: Gvr = Gvr::constant("", "v1", "persistentvolumes");
@@ -72,6 +72,12 @@ scripts! {
     binds_what_comes_later |scene| {
         scene.class(doc!({ "provisioner": "kubernetes.io/no-provisioner" })).await;
         scene.claim("data", doc!({})).await;
+        // Whether the controller sees the claim before the volume must not be left to chance.
+        let is_told = async || {
+            let events = scene.cluster.list_docs(&EVENTS, &scene.name, "").await;
+            events.iter().any(|event| event.str_at("/reason") == "ProvisioningFailed")
+        };
+        scene.until("the claim waits", is_told).await;
         scene.volume("a", "10Gi", doc!({})).await;
         scene.until_claim("data", "Bound").await;
     }

@@ -26,7 +26,10 @@ impl Scene {
         lines.extend(revisions.iter().map(|it| revision(it, &hashes)));
         lines.extend(self.list(&CLAIMS).await.iter().map(claim));
         lines.extend(self.list(&SLICES).await.iter().map(slice));
-        lines.extend(self.list(&EVENTS).await.iter().map(|event| {
+        // kube-apiserver itself tells of addresses that it has not noted yet.
+        let events = self.list(&EVENTS).await.into_iter();
+        let events = events.filter(|event| event.str_at("/reason") != "ClusterIPNotAllocated");
+        lines.extend(events.map(|event| {
             let text = ["/type", "/reason", "/message", "/source/component"];
             format!("event {}", text.map(|at| event.str_at(at)).join(" "))
         }));
