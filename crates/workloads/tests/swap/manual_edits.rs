@@ -516,7 +516,9 @@ async fn references_of_the_dead(stage: &Stage) {
     let pod = orphan("stray", "shop").with("/metadata/ownerReferences", dead(&set));
     stage.create(pod.unwrap()).await;
     let owner = stage.get(&DEPLOYMENTS, "web").await;
-    let stray = replica_set("web", 1)
+    // Without replicas: with one, the garbage collector and the ReplicaSet controller would race
+    // for the first event.
+    let stray = replica_set("web", 0)
         .with("/metadata/name", "stray")
         .unwrap();
     let stray = stray.with("/metadata/ownerReferences", dead(&owner));
